@@ -20,8 +20,6 @@ type Absent struct {
 func AbsentCommands() []Absent {
 	const oneNode = "a cluster has one node, with all slots"
 	return []Absent{
-		{"7.2", "generic", "WAITAOF",
-			"with `appendfsync always` each reply to a write has waited for the disk; otherwise SAVE brings everything there"},
 		{"8.0", "modules", "VADD VCARD VDIM VEMB VGETATTR VINFO VISMEMBER VLINKS VRANDMEMBER VRANGE VREM VSETATTR VSIM",
 			"there are no sets of vectors"},
 		{"8.0", "modules", "JSON.* FT.* TS.* BF.* CF.* CMS.* TOPK.* TDIGEST.*",

@@ -246,7 +246,7 @@ func TestRates(t *testing.T) {
 		srv.Advance(100 * time.Millisecond)
 	}
 	srv.Mu.Lock()
-	commands, input, _ := srv.Rates()
+	commands, input, _, _ := srv.Rates()
 	srv.Mu.Unlock()
 	if commands < 5 || commands > 11 || input < 30 || input > 70 {
 		t.Errorf("%g commands and %g bytes of input a second", commands, input)
@@ -254,7 +254,7 @@ func TestRates(t *testing.T) {
 	srv.Advance(time.Minute)
 	c.call("PING")
 	srv.Mu.Lock()
-	commands, _, _ = srv.Rates()
+	commands, _, _, _ = srv.Rates()
 	srv.Mu.Unlock()
 	if commands > 1 {
 		t.Errorf("%g commands a second after a quiet minute", commands)

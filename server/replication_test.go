@@ -438,3 +438,51 @@ func TestWaitAfterReload(t *testing.T) {
 		t.Errorf("WAIT: %q", got)
 	}
 }
+
+// TestWaitForDisks checks that WAITAOF counts the disks that have the client's writes: that of
+// the server, and those of replicas.
+func TestWaitForDisks(t *testing.T) {
+	file := func() map[string]string {
+		return map[string]string{"dir": t.TempDir(), "dbfilename": "data.db", "appendonly": "yes", "save": ""}
+	}
+	primary := zsetdNode(t, file())
+	for range 20 {
+		primary.run("INCR counter")
+		if got := primary.do("WAITAOF", "1", "0", "0"); got != "*2\r\n:1\r\n:0\r\n" {
+			t.Fatalf("WAITAOF 1 0: %q", got)
+		}
+		primary.run("CONFIG SET appendfsync always")
+	}
+	const noLog = "-ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.\r\n"
+	for argv, want := range map[string]string{
+		"WAITAOF 2 0 0":  "-ERR value is out of range, value must between 0 and 1\r\n",
+		"WAITAOF 0 -1 0": "-ERR value is out of range, must be positive\r\n",
+		"WAITAOF 0 0 -1": "-ERR timeout is negative\r\n",
+		"WAITAOF 0 1 1":  "*2\r\n:1\r\n:0\r\n",
+	} {
+		if got := primary.do(strings.Fields(argv)...); got != want {
+			t.Errorf("%s: %q, want %q", argv, got, want)
+		}
+	}
+	replica := zsetdNode(t, file())
+	replica.follow(primary)
+	for range 20 {
+		primary.run("INCR counter")
+		if got := primary.do("WAITAOF", "1", "1", "0"); got != "*2\r\n:1\r\n:1\r\n" {
+			t.Fatalf("WAITAOF 1 1: %q", got)
+		}
+		replica.run("CONFIG SET appendfsync always")
+	}
+	replica.run("CONFIG SET appendonly no")
+	primary.run("INCR counter")
+	if got := primary.do("WAITAOF", "0", "1", "1"); got != "*2\r\n:1\r\n:0\r\n" {
+		t.Errorf("a replica without appendonly counts: %q", got)
+	}
+	if got := replica.do("WAITAOF", "0", "0", "0"); !strings.HasPrefix(got, "-ERR WAITAOF cannot be used with replica instances") {
+		t.Errorf("WAITAOF on a replica: %q", got)
+	}
+	primary.run("CONFIG SET appendonly no")
+	if got := primary.do("WAITAOF", "1", "0", "0"); got != noLog {
+		t.Errorf("without appendonly: %q", got)
+	}
+}

@@ -275,7 +275,7 @@ func (m *move) followLink(ctx context.Context, s *source, a *applier, copied, al
 		if err := m.save(ctx); err != nil {
 			return err
 		}
-		if err := link.Acknowledge(link.Offset); err != nil {
+		if err := link.Acknowledge(link.Offset, -1); err != nil {
 			return linkError{err}
 		}
 	}

@@ -176,7 +176,7 @@ func (s *source) acknowledge(l *psync.Link, quit chan struct{}) {
 	for {
 		var err error
 		if s.copied.Load() {
-			err = l.Acknowledge(s.position().offset)
+			err = l.Acknowledge(s.position().offset, -1)
 		} else {
 			err = l.KeepAlive()
 		}

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/acl"
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
@@ -17,6 +16,7 @@ func ClientCommands() []engine.Command {
 			Summary: "Connections of clients",
 		}, Subcommands: []engine.Command{
 			clientCachingRow(),
+			clientCapaRow(),
 			clientGetnameRow(),
 			clientGetredirRow(),
 			clientHelpRow(),
@@ -78,45 +78,12 @@ func clientInfoRow() engine.Command {
 
 func clientInfo(c *engine.Call) { c.Reply.Verbatim("txt", string(c.Session.AppendInfo(nil))) }
 
-// ClientClass parses the type of a client.
-func clientClass(c *engine.Call) engine.ClientClass {
-	b := c.Bytes()
-	switch {
-	case protocol.EqualFold(b, "NORMAL"):
-		return engine.ClassNormal
-	case protocol.EqualFold(b, "MASTER"):
-		return engine.ClassMaster
-	case protocol.EqualFold(b, "REPLICA"), protocol.EqualFold(b, "SLAVE"):
-		return engine.ClassReplica
-	case protocol.EqualFold(b, "PUBSUB"):
-		return engine.ClassPubsub
-	}
-	c.Fail("ERR Unknown client type '" + engine.UntilNUL(b) + "'")
-	return ""
-}
-
-// clientFilter selects the clients of CLIENT KILL.
-type clientFilter struct {
-	id          int64
-	class       engine.ClientClass
-	user        *acl.User
-	addr, laddr string
-	skipMe      bool
-	maxAge      int64 // seconds; 0 for any
-}
-
-func (f *clientFilter) accepts(s, me *engine.Session) bool {
-	return (f.id == 0 || f.id == s.ID) && (f.class == "" || f.class == s.Class()) && (f.user == nil || f.user == s.User) &&
-		(f.addr == "" || f.addr == s.Addr) && (f.laddr == "" || f.laddr == s.LocalAddr) && !(f.skipMe && s == me) &&
-		(f.maxAge == 0 || int64(s.Engine.At.Sub(s.Created).Seconds()) >= f.maxAge)
-}
-
 func clientKillRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "client|kill", Arity: -3, Flags: "admin noscript loading stale",
 		Group: "connection", Since: "2.4.0", Complexity: "O(N log N), N connections",
 		Summary: "Close the connections that meet all conditions",
-		Syntax:  "filter:(ip:port@-2.8.12 | new-format:([ID client-id@2.8.12] | [TYPE normal_master_slave_pubsub:(NORMAL|MASTER@3.2.0|SLAVE|REPLICA@5.0.0|PUBSUB)@2.8.12] | [USER username] | [ADDR ip:port] | [LADDR ip:port@6.2.0] | [SKIPME yes/no] | [MAXAGE maxage:integer@7.4.0])...)",
+		Syntax:  "filter:(ip:port@-2.8.12 | new-format:([ID client-id@2.8.12] | [TYPE normal_master_slave_pubsub:(NORMAL|MASTER@3.2.0|SLAVE|REPLICA@5.0.0|PUBSUB)@2.8.12] | [USER username] | [ADDR ip:port] | [LADDR ip:port@6.2.0] | [SKIPME yes/no] | [MAXAGE maxage:integer@7.4.0] | [IDLE idle:integer@9.0.0] | [FLAGS flags@9.0.0] | [NAME name@9.0.0] | [LIB-NAME lib-name@9.0.0] | [LIB-VER lib-ver@9.0.0] | [DB db:integer@9.0.0] | [CAPA capa@9.0.0] | [IP ip@9.0.0])...)",
 		History: []string{
 			"2.8.12 Conditions with names",
 			"2.8.12 `ID`",
@@ -124,68 +91,9 @@ func clientKillRow() engine.Command {
 			"5.0.0 `TYPE replica` for `slave`, which remains valid",
 			"6.2.0 `LADDR`",
 			"7.4.0 `MAXAGE`",
+			"9.0.0 `IDLE`, `FLAGS`, `NAME`, `LIB-NAME`, `LIB-VER`, `DB`, `CAPA`, `IP`, and each condition with `NOT-` before it, of Valkey",
 		},
 	}, Run: clientKill}
-}
-
-func clientKill(c *engine.Call) {
-	old := c.Len() == 1 // CLIENT KILL addr
-	f := clientFilter{skipMe: !old}
-	if old {
-		f.addr = c.String()
-	}
-	for c.More() {
-		switch {
-		case c.Len() < 2:
-			c.Fail(protocol.ErrSyntax)
-		case c.Is("ID"):
-			f.id = c.IntIn(1, math.MaxInt64, "ERR client-id should be greater than 0")
-		case c.Is("TYPE"):
-			f.class = clientClass(c)
-		case c.Is("USER"):
-			name := c.Bytes()
-			if f.user = c.Engine.ACL.Users[string(name)]; f.user == nil {
-				c.Fail("ERR No such user '" + engine.Clip(name, len(name)) + "'")
-			}
-		case c.Is("ADDR"):
-			f.addr = c.String()
-		case c.Is("LADDR"):
-			f.laddr = c.String()
-		case c.Is("MAXAGE"):
-			if f.maxAge = c.IntOr("ERR maxage is not an integer or out of range"); f.maxAge <= 0 {
-				c.Fail("ERR maxage should be greater than 0")
-			}
-		case c.Is("SKIPME"):
-			if f.skipMe = c.Is("YES"); !f.skipMe && !c.Is("NO") {
-				c.Fail(protocol.ErrSyntax)
-			}
-		default:
-			c.Fail(protocol.ErrSyntax)
-		}
-	}
-	if !c.OK() {
-		return
-	}
-	killed := int64(0)
-	for _, s := range c.Engine.ByID() {
-		if s.End != engine.Serving || !f.accepts(s, c.Session) {
-			continue
-		}
-		killed++
-		if s == c.Session {
-			s.CloseAfterReply()
-		} else {
-			s.Kill()
-		}
-	}
-	switch {
-	case !old:
-		c.Reply.Int(killed)
-	case killed == 0:
-		c.Reply.Error("ERR No such client")
-	default:
-		c.Reply.OK()
-	}
 }
 
 func clientListRow() engine.Command {
@@ -193,8 +101,8 @@ func clientListRow() engine.Command {
 		Name: "client|list", Arity: -2, Flags: "admin noscript loading stale",
 		Group: "connection", Since: "2.4.0", Tips: "nondeterministic_output",
 		Complexity: "O(N log N), N connections",
-		Summary:    "Fields of all connections, or of those with the given IDs or class",
-		Syntax:     "[TYPE (NORMAL|MASTER|REPLICA|PUBSUB)@5.0.0] [ID id:(client-id [client-id ...])@6.2.0]",
+		Summary:    "Fields of all connections, or of those that meet all conditions",
+		Syntax:     "[TYPE (NORMAL|MASTER|REPLICA|PUBSUB)@5.0.0] [ID id:(client-id [client-id ...])@6.2.0] [USER username@8.1.0] [ADDR ip:port@8.1.0] [LADDR ip:port@8.1.0] [SKIPME yes/no@8.1.0] [MAXAGE maxage:integer@8.1.0] [IDLE idle:integer@9.0.0] [FLAGS flags@9.0.0] [NAME name@9.0.0] [LIB-NAME lib-name@9.0.0] [LIB-VER lib-ver@9.0.0] [DB db:integer@9.0.0] [CAPA capa@9.0.0] [IP ip@9.0.0]",
 		History: []string{
 			"2.8.12 Field `id`",
 			"5.0.0 `TYPE`",
@@ -202,39 +110,11 @@ func clientListRow() engine.Command {
 			"6.2.0 `ID`; fields `argv-mem`, `tot-mem`, `laddr`, `redir`",
 			"7.0.0 Fields `resp`, `multi-mem`, `rbs`, `rbp`",
 			"7.0.3 Field `ssub`",
+			"7.4.0 Field `watch`",
+			"8.0.0 Fields `io-thread`, `tot-net-in`, `tot-net-out`, `tot-cmds`, `capa`",
+			"9.0.0 The conditions of CLIENT KILL, of Valkey",
 		},
 	}, Run: clientList}
-}
-
-func clientList(c *engine.Call) {
-	var listed []*engine.Session
-	switch {
-	case c.Len() == 0:
-		listed = c.Engine.ByID()
-	case c.Len() == 2 && c.Is("TYPE"):
-		class := clientClass(c)
-		for _, s := range c.Engine.ByID() {
-			if s.Class() == class {
-				listed = append(listed, s)
-			}
-		}
-	case c.Len() > 1 && c.Is("ID"):
-		for c.More() {
-			if s := c.Engine.Sessions[c.IntOr("ERR Invalid client ID")]; s != nil {
-				listed = append(listed, s)
-			}
-		}
-	default:
-		c.Fail(protocol.ErrSyntax)
-	}
-	if !c.OK() {
-		return
-	}
-	var b []byte
-	for _, s := range listed {
-		b = s.AppendListed(b)
-	}
-	c.Reply.Verbatim("txt", string(b))
 }
 
 // onOff parses ON or OFF as the last argument.
@@ -452,6 +332,8 @@ func clientHelpRow() engine.Command {
 func clientHelp(c *engine.Call) {
 	c.Help("CACHING (YES|NO)",
 		"    Track the keys of the next command or not, for the modes OPTIN and OPTOUT.",
+		"CAPA <capability> [<capability> ...]",
+		"    Announce what the client can do: REDIRECT.",
 		"GETREDIR",
 		"    The ID of the client that gets this connection's invalidations.",
 		"GETNAME",
@@ -468,13 +350,19 @@ func clientHelp(c *engine.Call) {
 		"    * LADDR <ip:port> or <unixsocket>:0, the local address",
 		"    * TYPE NORMAL, MASTER, REPLICA or PUBSUB",
 		"    * USER <username>, logged in by this name",
-		"    * ID <id>, one connection",
+		"    * ID <id> [<id> ...]",
 		"    * MAXAGE <seconds>, open for at least so long",
+		"    * IDLE <seconds>, without a command for at least so long",
+		"    * FLAGS <letters>, all of them in the field flags",
+		"    * NAME <name>, LIB-NAME <name>, LIB-VER <version>",
+		"    * DB <index>, with this database selected",
+		"    * CAPA <letters>, all of them in the field capa",
+		"    * IP <ip>, the remote address without the port",
+		"    * NOT-<option>, for all but SKIPME, MAXAGE and IDLE: the others",
 		"    * SKIPME YES or NO: spare this connection (default: YES)",
 		"LIST [options ...]",
-		"    The fields of all connections, or of those with",
-		"    * TYPE NORMAL, MASTER, REPLICA or PUBSUB",
-		"    * ID <id> [<id> ...]",
+		"    The fields of all connections, or of those that meet all conditions: the options",
+		"    of KILL. SKIPME is NO unless it is given.",
 		"UNPAUSE",
 		"    End PAUSE.",
 		"PAUSE <timeout> [WRITE|ALL]",

@@ -41,6 +41,8 @@ func debugSubcommands() []debugSubcommand {
 		{"ASSERT", 0, 0, debugAssert},
 		{"CHANGE-REPL-ID", 0, 0, debugChangeReplID},
 		{"CONFIG-REWRITE-FORCE-ALL", 0, 0, debugConfigRewriteForceAll},
+		{"CLIENT-ENFORCE-REPLY-LIST", 1, 1, debugWithoutEffect},
+		{"DICT-RESIZING", 1, 1, debugWithoutEffect},
 		{"DIGEST", 0, 0, debugDigest},
 		{"DIGEST-VALUE", 0, math.MaxInt, debugDigestValue},
 		{"ERROR", 1, 1, debugError},
@@ -58,6 +60,7 @@ func debugSubcommands() []debugSubcommand {
 		{"QUICKLIST", 1, 2, debugQuicklist},
 		{"QUICKLIST-PACKED-THRESHOLD", 1, 1, debugQuicklistPackedThreshold},
 		{"RELOAD", 0, math.MaxInt, debugReload},
+		{"REPLY-COPY-AVOIDANCE", 1, 1, debugWithoutEffect},
 		{"REPLYBUFFER", 2, 2, debugReplybuffer},
 		{"SEGFAULT", 0, 0, debugSegfault},
 		{"SET-ACTIVE-EXPIRE", 1, 1, debugSetActiveExpire},
@@ -94,8 +97,12 @@ func debugHelp(c *engine.Call) {
 		"    Panic, as if an assertion had failed.",
 		"CHANGE-REPL-ID",
 		"    Choose another replication ID.",
+		"CLIENT-ENFORCE-REPLY-LIST <0|1>",
+		"    Without effect.",
 		"CONFIG-REWRITE-FORCE-ALL",
 		"    As CONFIG REWRITE, with all parameters in the file.",
+		"DICT-RESIZING <0|1>",
+		"    Without effect.",
 		"DIGEST",
 		"    A hash of all databases, in hexadecimal.",
 		"DIGEST-VALUE <key> [<key> ...]",
@@ -134,6 +141,8 @@ func debugHelp(c *engine.Call) {
 		"    * NOSAVE: load the file as it is",
 		"    * NOFLUSH: keep the keys in memory, and fail if the file has one of them",
 		"    * MERGE: with NOFLUSH, the keys of the file replace those in memory",
+		"REPLY-COPY-AVOIDANCE <0|1>",
+		"    Without effect.",
 		"REPLYBUFFER PEAK-RESET-TIME <NEVER||RESET|time>",
 		"REPLYBUFFER RESIZING <0|1>",
 		"    Checked, and without effect.",
@@ -541,6 +550,8 @@ func debugProtocol(c *engine.Call) {
 
 // The following subcommands set internals of Redis that do not exist here. Test
 // suites use them.
+
+func debugWithoutEffect(c *engine.Call) { c.Reply.OK() }
 
 func debugQuicklistPackedThreshold(c *engine.Call) {
 	if n, ok := config.ParseMemory(c.String()); !ok || n < 0 || n >= 1<<32 {

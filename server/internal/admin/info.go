@@ -33,6 +33,7 @@ func infoSections() []infoSection {
 		{"clients", true, infoClients},
 		{"memory", true, infoMemory},
 		{"persistence", true, infoPersistence},
+		{"threads", true, infoThreads},
 		{"stats", true, infoStats},
 		{"replication", true, infoReplication},
 		{"cpu", true, infoCPU},
@@ -116,6 +117,8 @@ func infoServer(srv *engine.Engine, t *engine.InfoText) {
 	t.Int("uptime_in_seconds", uptime)
 	t.Int("uptime_in_days", uptime/(24*3600))
 	srv.InfoClock(t)
+	t.Text("hz", srv.Config.Hz())
+	t.Text("configured_hz", srv.Config.Hz())
 	t.Int("lru_clock", srv.At.Unix()&(1<<24-1))
 	executable, _ := os.Executable() // empty if unknown
 	t.Text("executable", executable)
@@ -189,11 +192,14 @@ func multiplexing() string {
 
 func infoClients(srv *engine.Engine, t *engine.InfoText) {
 	connected, input, output := 0, 0, 0
+	watching, subscribed := int64(0), int64(0)
 	for _, s := range srv.Sessions {
 		if s.End == engine.Killed {
 			continue
 		}
 		connected++
+		watching += btoi(s.Watches() > 0)
+		subscribed += btoi(s.Subscribed())
 		used, free := s.InputBuffer()
 		input = max(input, used+free)
 		output = max(output, s.Out.Cap()+s.Sealed+int(s.Unsent.Load()))
@@ -206,6 +212,9 @@ func infoClients(srv *engine.Engine, t *engine.InfoText) {
 	t.Int("client_recent_max_output_buffer", int64(output))
 	t.Int("blocked_clients", int64(srv.BlockedClients))
 	t.Int("tracking_clients", int64(srv.Tracking.Clients()))
+	t.Int("pubsub_clients", subscribed)
+	t.Int("watching_clients", watching)
+	t.Int("total_watched_keys", int64(len(srv.Watched)))
 	t.Int("clients_in_timeout_table", int64(len(srv.Deadlines)))
 	t.Int("total_blocking_keys", int64(len(srv.Waiting)))
 	t.Int("total_blocking_keys_on_nokey", 0)
@@ -217,6 +226,7 @@ func infoMemory(srv *engine.Engine, t *engine.InfoText) {
 	t.Size("used_memory", m.used)
 	t.Size("used_memory_rss", m.RSS)
 	t.Size("used_memory_peak", m.peak)
+	t.Int("used_memory_peak_time", srv.PeakedAt.Unix())
 	t.Text("used_memory_peak_perc", fmt.Sprintf("%.2f%%", 100*engine.Ratio(m.used, m.peak)))
 	t.Int("used_memory_overhead", m.overhead())
 	t.Int("used_memory_startup", m.startup)
@@ -225,6 +235,7 @@ func infoMemory(srv *engine.Engine, t *engine.InfoText) {
 	t.Int("allocator_allocated", m.Allocated)
 	t.Int("allocator_active", m.Active)
 	t.Int("allocator_resident", m.Resident)
+	t.Int("allocator_muzzy", 0)
 	t.Size("total_system_memory", systemMemory())
 	sc := srv.Scripting.Memory()
 	t.Int("used_memory_lua", sc.VMEval)
@@ -254,14 +265,22 @@ func infoMemory(srv *engine.Engine, t *engine.InfoText) {
 	t.Int("mem_total_replication_buffers", buffers.BacklogSize+buffers.OutputBytes)
 	t.Int("mem_clients_slaves", buffers.OutputBytes)
 	t.Int("mem_clients_normal", m.clients)
-	t.Zeros("mem_cluster_links", "mem_aof_buffer")
+	t.Zeros("mem_replica_full_sync_buffer", "mem_cluster_slot_migration_output_buffer", "mem_cluster_slot_migration_input_buffer",
+		"mem_cluster_slot_migration_input_buffer_peak", "mem_cluster_links", "mem_aof_buffer")
 	t.Text("mem_allocator", runtime.Version())
-	t.Zeros("active_defrag_running", "lazyfree_pending_objects")
+	t.Zeros("mem_overhead_db_hashtable_rehashing", "active_defrag_running", "lazyfree_pending_objects")
 	t.Int("lazyfreed_objects", srv.Freeing.Objects)
 }
 
+// infoThreads shows one thread of I/O: the Go runtime has as many as it needs, for all
+// clients.
+func infoThreads(srv *engine.Engine, t *engine.InfoText) {
+	t.Title("Threads")
+	t.Text("io_thread_0", fmt.Sprintf("clients=%d,reads=%d,writes=%d", len(srv.Sessions), srv.Reads.Load(), srv.Writes.Load()))
+}
+
 func infoStats(srv *engine.Engine, t *engine.InfoText) {
-	commands, input, output := srv.Rates()
+	commands, input, output, turned := srv.Rates()
 	t.Title("Stats")
 	t.Int("total_connections_received", srv.Connections)
 	t.Int("total_commands_processed", srv.Commands)
@@ -278,8 +297,11 @@ func infoStats(srv *engine.Engine, t *engine.InfoText) {
 	t.Int("sync_full", syncs.FullSyncs)
 	t.Int("sync_partial_ok", syncs.PartialSyncs)
 	t.Int("sync_partial_err", syncs.PartialRefused)
-	t.Int("expired_keys", srv.ExpiredKeys)
+	// The timer removes all that expires; no command does.
 	t.Int("expired_subkeys", srv.ExpiredMembers)
+	t.Int("expired_subkeys_active", srv.ExpiredMembers)
+	t.Int("expired_keys", srv.ExpiredKeys)
+	t.Int("expired_keys_active", srv.ExpiredKeys)
 	t.Fixed("expired_stale_perc", 0, 2)
 	t.Int("expired_time_cap_reached_count", 0)
 	t.Int("expire_cycle_cpu_milliseconds", srv.SweepTime.Milliseconds())
@@ -288,6 +310,7 @@ func infoStats(srv *engine.Engine, t *engine.InfoText) {
 	exceeded, exceeding := srv.Exceeding()
 	t.Int("evicted_keys", srv.EvictedKeys)
 	t.Int("evicted_clients", srv.EvictedClients)
+	t.Int("evicted_scripts", 0)
 	t.Int("total_eviction_exceeded_time", exceeded.Milliseconds())
 	t.Int("current_eviction_exceeded_time", exceeding.Milliseconds())
 	t.Int("keyspace_hits", srv.Hits())
@@ -306,13 +329,20 @@ func infoStats(srv *engine.Engine, t *engine.InfoText) {
 	t.Int("dump_payload_sanitizations", 0)
 	t.Int("total_reads_processed", srv.Reads.Load())
 	t.Int("total_writes_processed", srv.Writes.Load())
-	t.Zeros("io_threaded_reads_processed", "io_threaded_writes_processed")
+	t.Zeros("io_threaded_reads_processed", "io_threaded_writes_processed", "io_threaded_total_prefetch_batches", "io_threaded_total_prefetch_entries")
 	t.Int("client_query_buffer_limit_disconnections", srv.QueryLimitDisconnections.Load())
 	t.Int("client_output_buffer_limit_disconnections", srv.OutputLimitDisconnections)
+	t.Zeros("reply_buffer_shrinks", "reply_buffer_expands") // buffers of replies belong to turns, not to clients
+	t.Int("eventloop_cycles", srv.Turns)
+	t.Int("eventloop_duration_sum", srv.TurnTime.Microseconds())
+	t.Int("eventloop_duration_cmd_sum", srv.CommandTime.Microseconds())
+	t.Int("instantaneous_eventloop_cycles_per_sec", int64(turned.PerSecond))
+	t.Int("instantaneous_eventloop_duration_usec", turned.Mean.Microseconds())
 	t.Int("acl_access_denied_auth", srv.ACL.Denials[acl.DeniedAuth])
 	t.Int("acl_access_denied_cmd", srv.ACL.Denials[acl.DeniedCommand])
 	t.Int("acl_access_denied_key", srv.ACL.Denials[acl.DeniedKey])
 	t.Int("acl_access_denied_channel", srv.ACL.Denials[acl.DeniedChannel])
+	t.Int("acl_access_denied_tls_cert", 0)
 }
 
 func infoReplication(srv *engine.Engine, t *engine.InfoText) {
@@ -386,6 +416,9 @@ func infoCPU(srv *engine.Engine, t *engine.InfoText) {
 	t.Fixed("used_cpu_user", user.Seconds(), 6)
 	t.Fixed("used_cpu_sys_children", 0, 6)
 	t.Fixed("used_cpu_user_children", 0, 6)
+	// Commands run on whichever thread the Go runtime chooses, so that of all threads.
+	t.Fixed("used_cpu_sys_main_thread", system.Seconds(), 6)
+	t.Fixed("used_cpu_user_main_thread", user.Seconds(), 6)
 }
 
 func infoModules(srv *engine.Engine, t *engine.InfoText) { t.Title("Modules") }

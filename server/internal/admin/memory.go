@@ -50,7 +50,7 @@ func measureMemory(srv *engine.Engine) memory {
 	m := memory{HeapState: engine.ReadHeap(), startup: srv.StartMemory, clients: srv.ClientsMemory()}
 	srv.MemoryState.NonKeyBytesAt = time.Time{}
 	m.used = srv.InUse()
-	srv.PeakMemory = max(srv.PeakMemory, m.used)
+	srv.NotePeak(m.used)
 	m.peak = srv.PeakMemory
 	for i := range srv.Keys.Len() {
 		db := srv.Keys.DB(i)

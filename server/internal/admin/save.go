@@ -174,6 +174,7 @@ func infoPersistence(srv *engine.Engine, t *engine.InfoText) {
 	t.Int("rdb_current_bgsave_time_sec", current)
 	t.Text("checkpoint_histogram_usec", timesOf(&now.Times))
 	t.Int("rdb_saves", now.Saves)
+	t.Int("rdb_saves_consecutive_failures", int64(now.Failures))
 	t.Zeros("rdb_last_cow_size")
 	t.Int("rdb_last_load_keys_expired", now.Expired)
 	t.Int("rdb_last_load_keys_loaded", now.Loaded)

@@ -226,7 +226,7 @@ func (p Parameter) replicaof() Parameter {
 
 // hz clamps to Redis's bounds without an error, as Redis does.
 func hz() Parameter {
-	p := keptNumber("hz", 10, 0, math.MaxInt32, exactExpiry)
+	p := keptNumber("hz", hzDefault, 0, math.MaxInt32, exactExpiry)
 	set := p.Set
 	p.Set = func(c *Settings, s string) error {
 		if n, ok := protocol.ParseInt([]byte(s)); ok && 0 <= n && n <= math.MaxInt32 {
@@ -235,6 +235,17 @@ func hz() Parameter {
 		return set(c, s)
 	}
 	return p
+}
+
+// hzDefault is the default of hz.
+const hzDefault = 10
+
+// Hz returns the parameter hz, which INFO shows.
+func (c *Settings) Hz() string {
+	if v, there := c.kept["hz"]; there {
+		return v
+	}
+	return strconv.Itoa(hzDefault)
 }
 
 // oomScores are three numbers.

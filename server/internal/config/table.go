@@ -34,11 +34,11 @@ func Parameters() []Parameter {
 				"can be evicted, it refuses commands that may need memory. The limit applies to keys, values and clients " +
 				"(used_memory in INFO); the process uses about a quarter more, at least 20 MB."),
 		enum("maxmemory-policy", "noeviction", func(c *Settings) *string { return &c.MaxmemoryPolicy }, "volatile-lru", "volatile-lfu",
-			"volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction").
+			"volatile-random", "volatile-ttl", "volatile-lrm", "allkeys-lru", "allkeys-lfu", "allkeys-random", "allkeys-lrm", "noeviction").
 			about("Eviction policy: `allkeys-` considers all keys, `volatile-` those with an expiry time; `lru` evicts the least recently " +
-				"used key, `lfu` the least frequently used, `random` a random one, `ttl` the one that expires first; `noeviction` evicts none."),
+				"used key, `lfu` the least frequently used, `lrm` the least recently modified, `random` a random one, `ttl` the one that expires first; `noeviction` evicts none."),
 		number("maxmemory-samples", 5, 1, math.MaxInt32, func(c *Settings) *int64 { return &c.MaxmemorySamples }).
-			about("Number of random keys that `lru` and `lfu` compare to choose the key to evict."),
+			about("Number of random keys that `lru`, `lfu` and `lrm` compare to choose the key to evict."),
 		number("maxmemory-eviction-tenacity", 10, 0, 100, func(c *Settings) *int64 { return &c.EvictionTenacity }).
 			about("Time limit of an eviction step, from 0 to 100: 10 means 0.5 ms, 100 no limit. Between steps the server serves clients."),
 		number("lfu-log-factor", 10, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.LFULogFactor }).

@@ -75,14 +75,53 @@ func (s *Session) appendInfo(b []byte, u *acl.User, asap bool) []byte {
 		last = s.last.Name
 	}
 	return fmt.Appendf(b, "id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d "+
-		"multi=%d qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d events=%s "+
-		"cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s\n",
-		s.ID, s.Addr, s.LocalAddr, s.FD, s.Name, int64(s.Engine.At.Sub(s.Created).Seconds()), int64(s.Engine.At.Sub(s.lastUsed).Seconds()),
+		"multi=%d watch=%d qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d events=%s "+
+		"cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s io-thread=0 tot-net-in=%d tot-net-out=%d tot-cmds=%d capa=%s\n",
+		s.ID, s.Addr, s.LocalAddr, s.FD, s.Name, int64(s.Engine.At.Sub(s.Created).Seconds()), s.IdleSeconds(),
 		s.flags(asap), s.DB.ID(), s.subscriptions.Count(subscription.Channels), s.subscriptions.Count(subscription.Patterns), s.subscriptions.Count(subscription.Shards),
-		multi, taken, free, argsSize(s.running()), s.queued+int64(len(s.watches))*perName, s.Out.Cap(), s.Out.Len(), first, blocks, n-first,
+		multi, len(s.watches), taken, free, argsSize(s.running()), s.queued+int64(len(s.watches))*perName, s.Out.Cap(), s.Out.Len(), first, blocks, n-first,
 		s.memory(), events,
-		last, u.Name, s.Redirection(), s.Out.Version(), s.LibName, s.LibVersion)
+		last, u.Name, s.Redirection(), s.Out.Version(), s.LibName, s.LibVersion, s.arrived(), s.written+int64(s.waiting()), s.ran, s.capabilities())
 }
+
+// IdleSeconds returns for how many seconds the session has run no command.
+func (s *Session) IdleSeconds() int64 { return int64(s.Engine.At.Sub(s.lastUsed).Seconds()) }
+
+// arrived returns how many bytes the client has sent.
+func (s *Session) arrived() int64 {
+	if s.Conn == nil {
+		return 0
+	}
+	return s.Conn.Arrived()
+}
+
+// capabilities returns the letters of what the client has announced by CLIENT CAPA.
+func (s *Session) capabilities() string {
+	if s.Redirectable {
+		return "r"
+	}
+	return ""
+}
+
+// ClientFlags are the letters of the field flags of CLIENT LIST.
+const ClientFlags = "SMOPxbtRBdcAUreTN"
+
+// HasFlags reports whether the session has all of these flags.
+func (s *Session) HasFlags(letters string) bool {
+	has := s.flags(s.End == Killed)
+	for _, letter := range letters {
+		if !strings.ContainsRune(has, letter) {
+			return false
+		}
+	}
+	return true
+}
+
+// Watches returns how many keys the session watches.
+func (s *Session) Watches() int { return len(s.watches) }
+
+// Subscribed reports whether the session has subscriptions.
+func (s *Session) Subscribed() bool { return s.subscriptions.Len() > 0 }
 
 // flags returns the letters of a session in CLIENT LIST.
 func (s *Session) flags(asap bool) string {

@@ -83,6 +83,7 @@ func (h *host) Durable() {
 		}
 		return true
 	})
+	h.Replication.Saved()
 }
 
 // Failed ends the sessions that wait for a confirmation which cannot be given.

@@ -179,7 +179,7 @@ func New(o Options, p Parts) (*Engine, error) {
 	srv.sampled[0].at = srv.At
 	srv.StartMemory = max(leastMemory, UsedMemory()-before) // the collector may have run meanwhile
 	srv.logStart()
-	srv.PeakMemory = srv.StartMemory
+	srv.NotePeak(srv.StartMemory)
 	srv.Keeper = persist.New(persist.Options{Keys: srv.Keys, Settings: &srv.Config, Log: srv.Log, Start: srv.Start}, (*host)(srv))
 	if err := srv.Keeper.Open(); err != nil { // from here on the server is in concurrent use
 		srv.timer.Stop()

@@ -21,7 +21,7 @@ func (c *Call) execute(cmd *Command, argv [][]byte, names int, db *keyspace.DB, 
 	s := c.Session
 	c.Args = protocol.NewArgs(argv[names:])
 	c.Command, c.Argv, c.DB, c.secret, c.Counted, c.stillBlocked = cmd, argv, db, nil, false, false
-	c.Engine.Keys.NoTouch = s.NoTouch && !cmd.Touches
+	c.Engine.Keys.NoTouch = s.NoTouch && !cmd.Touches || c.Engine.MemoryState.byChange
 	cmd.Run(c)
 	c.Command, c.Argv = cmd, argv // EXEC has replaced them meanwhile
 	c.RemoveEmpty()

@@ -160,6 +160,8 @@ func (srv *Engine) accountFastBatch(c *Call, ran []*Command) {
 		last = took - share*time.Duration(len(others))
 	}
 	srv.Commands += int64(len(others))
+	srv.CommandTime += took - last
+	c.Session.ran += int64(len(others))
 	bucket := histogram.Bucket(share)
 	for _, cmd := range others {
 		cmd.Stats.ran(share, bucket, srv.Config.LatencyTracking)

@@ -28,6 +28,7 @@ type memoryLimit struct {
 	NonKeyBytesAt    time.Time // when besides was computed
 	nonKeyBytesValid time.Duration
 
+	byChange      bool      // a policy counts changes of keys as accesses, and no reads: -lrm
 	lacking       bool      // as of the start of the last command; scripts use it
 	MoreToEvict   bool      // there is more to evict than one step evicts
 	exceededSince time.Time // since when the limit is exceeded; zero: it is not
@@ -49,6 +50,7 @@ func (srv *Engine) limitMemory() {
 	m, c := &srv.MemoryState, &srv.Config
 	f := &srv.Keys.Frequency
 	f.On = strings.HasSuffix(c.MaxmemoryPolicy, "-lfu")
+	m.byChange = strings.HasSuffix(c.MaxmemoryPolicy, "-lrm")
 	f.LogFactor, f.DecayTime, f.Rand = c.LFULogFactor, c.LFUDecayTime, srv.Rand
 	m.evictor.pool.n = 0
 	m.NonKeyBytesAt = time.Time{}

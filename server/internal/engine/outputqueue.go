@@ -144,6 +144,7 @@ func (s *Session) next(spare []byte) (out []byte) {
 			s.blocks = nil
 		}
 	}
+	s.written += int64(len(out))
 	if s.waiting() > 0 {
 		s.Flushing.Store(2)
 	}

@@ -42,6 +42,10 @@ type Replication interface {
 	// CancelStop continues the stream after BeginStop: the server does not stop.
 	CancelStop()
 
+	// Saved is called when a checkpoint is on the disk, and when the parameters about
+	// saving have changed.
+	Saved()
+
 	// Left is called when the session of a replica ends.
 	Left(s *Session)
 
@@ -65,6 +69,7 @@ func (noReplication) Position(bool) *StreamPosition { return nil }
 func (noReplication) Continue(StreamPosition)       {}
 func (noReplication) BeginStop() <-chan struct{}    { return nil }
 func (noReplication) CancelStop()                   {}
+func (noReplication) Saved()                        {}
 func (noReplication) Left(*Session)                 {}
 func (noReplication) Start()                        {}
 func (noReplication) Close()                        {}
@@ -111,6 +116,19 @@ func (s *Session) WroteAt() uint64 {
 	}
 	return s.wroteAt
 }
+
+// OnDisk reports whether the changes by the session's commands are in a file that the server
+// keeps up to date.
+func (s *Session) OnDisk() bool {
+	epoch := s.savedBy
+	if s.Engine.Changes != s.Engine.changesBefore {
+		epoch = s.Engine.Keeper.Epoch()
+	}
+	return s.Engine.Logs() && s.Engine.Keeper.Saved(epoch)
+}
+
+// Logs reports whether changes are written as appendfsync says.
+func (srv *Engine) Logs() bool { return srv.Config.Appendonly && srv.Keeper.Path != "" }
 
 // ReplicationStatus is the state of replication, for INFO.
 type ReplicationStatus struct {

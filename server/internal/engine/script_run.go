@@ -456,6 +456,7 @@ func (r *ScriptRun) Call(argv [][]byte) (reply []byte, failed string) {
 		r.Caller.trackKeys(r.Row, r.Command) // all keys passed to the script, and no others
 	}
 	srv.recordCall(c, start)
+	r.Caller.ran++
 	if s.Out.Over() {
 		return nil, "ERR not enough memory for the reply"
 	}

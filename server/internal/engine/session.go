@@ -44,6 +44,7 @@ type login struct {
 	Authenticated       bool
 	Name                string
 	LibName, LibVersion string
+	Redirectable        bool // it understands a redirection of a server that is no cluster; see CLIENT CAPA
 }
 
 // EndState is how far a session has ended. A session never returns to an earlier one.
@@ -349,6 +350,9 @@ func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, en
 	}
 	srv.current = nil
 	s.wroteAt = s.WroteAt()
+	if srv.Changes != srv.changesBefore {
+		s.savedBy = srv.Keeper.Epoch()
+	}
 	if s.Out.Len() > 0 && srv.withholds() {
 		srv.withhold(s)
 	}

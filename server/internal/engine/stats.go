@@ -21,6 +21,7 @@ type stats struct {
 	keyStats
 	errorStats
 	connectionStats
+	turnStats
 	rates
 }
 
@@ -33,7 +34,8 @@ type keyStats struct {
 	EvictedKeys    int64
 	memoryExceeded time.Duration // for how long maxmemory was exceeded
 	PeakMemory     int64
-	keyspaceHits   int64 // up to the last reset
+	PeakedAt       time.Time // when PeakMemory was reached
+	keyspaceHits   int64     // up to the last reset
 	KeyspaceMisses int64
 }
 
@@ -56,6 +58,19 @@ type connectionStats struct {
 	EvictedClients            int64 // by maxmemory-clients
 }
 
+// turnStats are the counters of turns, which INFO shows as those of Redis's event loop.
+type turnStats struct {
+	Turns       int64
+	TurnTime    time.Duration // from the beginning of each turn to the end of its last command
+	CommandTime time.Duration // the part of it in commands
+}
+
+// Turned is the turns over some time.
+type Turned struct {
+	PerSecond float64
+	Mean      time.Duration // of one turn
+}
+
 // rates are the counters as they were at instants at least sampleEvery apart, the last one
 // at index newest; see Rates.
 type rates struct {
@@ -76,6 +91,8 @@ type commandStats struct {
 type sample struct {
 	at                      time.Time
 	commands, input, output int64
+	turns                   int64
+	turnTime                time.Duration
 }
 
 const (
@@ -115,6 +132,8 @@ func (srv *Engine) recordWaiter(w *Waiter, start time.Time) {
 func (srv *Engine) record(c *Call, took time.Duration, event string) {
 	now := srv.At
 	srv.Commands++
+	srv.CommandTime += took
+	c.Session.ran++
 	c.Command.Stats.ran(took, histogram.Bucket(took), srv.Config.LatencyTracking)
 	if limit := srv.Config.SlowlogSlowerThan; limit >= 0 && took.Microseconds() >= limit {
 		srv.logSlow(c, now, took)
@@ -180,13 +199,20 @@ func (srv *Engine) countError(msg string) {
 // sample records the counters, and the peak of memory in use.
 func (srv *Engine) sample(now time.Time) {
 	srv.newest = (srv.newest + 1) % sampleCount
-	srv.sampled[srv.newest] = sample{now, srv.Commands, srv.Input.Load(), srv.Output.Load()}
-	srv.PeakMemory = max(srv.PeakMemory, srv.InUse())
+	srv.sampled[srv.newest] = sample{now, srv.Commands, srv.Input.Load(), srv.Output.Load(), srv.Turns, srv.TurnTime}
+	srv.NotePeak(srv.InUse())
 }
 
-// Rates returns commands, bytes of input and bytes of output per second over about
-// the last 1.6 s, as far back as the samples reach.
-func (srv *Engine) Rates() (commands, input, output float64) {
+// NotePeak records that so many bytes of memory are in use.
+func (srv *Engine) NotePeak(used int64) {
+	if used > srv.PeakMemory {
+		srv.PeakMemory, srv.PeakedAt = used, srv.At
+	}
+}
+
+// Rates returns commands, bytes of input and bytes of output per second, and turns, over
+// about the last 1.6 s, as far back as the samples reach.
+func (srv *Engine) Rates() (commands, input, output float64, turned Turned) {
 	now := srv.Clock()
 	if now.Sub(srv.sampled[srv.newest].at) >= sampleEvery {
 		srv.sample(now)
@@ -206,11 +232,15 @@ func (srv *Engine) Rates() (commands, input, output float64) {
 	}
 	seconds := now.Sub(from.at).Seconds()
 	if seconds <= 0 {
-		return 0, 0, 0
+		return 0, 0, 0, Turned{}
 	}
 	// A reset may have set the counters back.
 	per := func(n int64) float64 { return max(0, float64(n)/seconds) }
-	return per(srv.Commands - from.commands), per(srv.Input.Load() - from.input), per(srv.Output.Load() - from.output)
+	turned.PerSecond = per(srv.Turns - from.turns)
+	if n := srv.Turns - from.turns; n > 0 {
+		turned.Mean = max(0, (srv.TurnTime-from.turnTime)/time.Duration(n))
+	}
+	return per(srv.Commands - from.commands), per(srv.Input.Load() - from.input), per(srv.Output.Load() - from.output), turned
 }
 
 // Hits returns how many reads have found their key since the last reset.
@@ -226,9 +256,10 @@ func (srv *Engine) ResetStats() {
 	s.Commands, s.Connections, s.ExpiredKeys, s.ExpiredMembers, s.KeyspaceMisses, s.SweepTime = 0, 0, 0, 0, 0, 0
 	s.keyspaceHits = srv.Keys.Hits()
 	s.UnexpectedErrors = 0
+	s.turnStats = turnStats{}
 	s.Errors, s.ErrorReplies, s.OutputLimitDisconnections, s.EvictedClients = nil, 0, 0, 0
 	s.QueryLimitDisconnections.Store(0)
-	s.PeakMemory = srv.InUse()
+	s.PeakMemory, s.PeakedAt = srv.InUse(), srv.At
 	srv.Freeing.Objects = 0
 	s.Input.Store(0)
 	s.Output.Store(0)

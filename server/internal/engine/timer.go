@@ -121,6 +121,9 @@ type activity struct {
 	moved     struct{ input, unsent int64 }
 	last      *Command
 	wroteAt   uint64 // see WroteAt
+	savedBy   uint64 // epoch of the checkpoint that has the session's last change; 0: none
+	ran       int64  // commands, with those in its transactions and scripts
+	written   int64  // bytes of output that the transport has taken
 }
 
 // closeIdle disconnects the clients that have been silent for longer than the

@@ -7,10 +7,12 @@ import "time"
 // time. While a script lends the lock, the turn of the script is set aside, and other
 // turns serve clients: push and pop.
 type turn struct {
+	began         time.Time // the reading of the clock for the turn
 	At            time.Time // the latest reading of the clock
 	Instant       int64     // the reading for the turn, in microseconds since 1970
 	sequence      uint64    // the journal's sequence when the turn began
 	effectsBefore uint64    // keyspace.Keyspace.EffectCount when the turn began
+	changesBefore int64     // stats.Changes when the turn began
 	current       *Session  // the session that is served
 	Scope         commitScope
 	memory        memoryCheck
@@ -29,7 +31,9 @@ type memoryCheck struct {
 // begin starts a turn at the given reading of the clock.
 func (srv *Engine) begin(at time.Time) {
 	srv.SetClock(at)
+	srv.began = at
 	srv.sequence, srv.effectsBefore = srv.Keys.Sequence(), srv.Keys.EffectCount()
+	srv.changesBefore = srv.Changes
 	srv.turn.memory.valid = false
 	srv.turn.dropped = nil
 }
@@ -38,7 +42,7 @@ func (srv *Engine) begin(at time.Time) {
 // wakes the sessions that have output so far.
 func (srv *Engine) push() (outer turn) {
 	outer = srv.turn
-	srv.turn = turn{At: outer.At, Instant: outer.Instant, sequence: outer.sequence, effectsBefore: outer.effectsBefore}
+	srv.turn = turn{began: outer.At, At: outer.At, Instant: outer.Instant, sequence: outer.sequence, effectsBefore: outer.effectsBefore, changesBefore: outer.changesBefore}
 	srv.Scope.srv, srv.Scope.wake = srv, outer.Scope.wake
 	return outer
 }

@@ -71,6 +71,8 @@ func (srv *Engine) Lock() {
 // Every commit scope must have been committed.
 func (srv *Engine) finishTurn() {
 	u := &srv.Scope
+	srv.Turns++
+	srv.TurnTime += srv.At.Sub(srv.began)
 	if srv.clientMemory.full() {
 		srv.evictClients()
 	}
@@ -169,6 +171,9 @@ func (srv *Engine) unlessBusy(f func()) {
 func (u *commitScope) changed(db int, key string, class EventClass, event string) {
 	srv := u.srv
 	srv.Changes++
+	if srv.MemoryState.byChange {
+		srv.Keys.DB(db).Written(protocol.BytesOf(key))
+	}
 	if len(srv.Watched) == 0 && len(srv.Waiting) == 0 && srv.notify == 0 && !srv.Tracking.On() {
 		return // no listener
 	}

@@ -31,6 +31,13 @@ func (ks *Keyspace) used(e *Entry) {
 	e.access = ks.frequency(ks.Frequency.more(ks.Frequent(e)))
 }
 
+// Written records a change of a key as its last access, whatever NoTouch says.
+func (db *DB) Written(key []byte) {
+	if e := db.Peek(key); e != nil {
+		db.ks.used(e)
+	}
+}
+
 // firstAccess returns the access field of a new key.
 func (ks *Keyspace) firstAccess() uint32 {
 	if !ks.Frequency.On {

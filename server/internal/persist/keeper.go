@@ -462,6 +462,9 @@ func (k *Keeper) Epoch() uint64 { return k.epoch }
 // Saved reports whether the checkpoint of an epoch is on the disk.
 func (k *Keeper) Saved(epoch uint64) bool { return epoch <= k.durable }
 
+// Settled reports whether all changes so far are on the disk.
+func (k *Keeper) Settled() bool { return !k.NeedsFresh && k.saved == k.host.Changes() }
+
 // Pending reports whether a checkpoint is taken and not yet written.
 func (k *Keeper) Pending() bool {
 	k.queueLock.Lock()

@@ -38,6 +38,7 @@ type Status struct {
 	Duration        time.Duration
 	Unsaved         int64 // changes since the last save
 	Saves           int64
+	Failures        int // failed saves since the last success
 	Rewrites        int64
 	Rewritten, Keys int // of the keys of the rewrite in progress
 	Loaded, Expired int64
@@ -84,7 +85,7 @@ func (k *Keeper) Status() Status {
 	s := Status{
 		InProgress: k.SaveRequested || k.Saving || k.NeedsFresh && k.Rewrite != nil,
 		Started:    k.saveStarted, SavedAt: k.savedAt, Duration: k.saveDuration,
-		Unsaved: k.host.Changes() - k.saved, Saves: k.saves, Rewrites: k.rewrites,
+		Unsaved: k.host.Changes() - k.saved, Saves: k.saves, Failures: k.Failures.n, Rewrites: k.rewrites,
 		Loaded: k.loadedKeys, Expired: k.expiredKeys, RewriteFailed: !k.RewriteFailedAt.IsZero(),
 		Times: k.times,
 	}

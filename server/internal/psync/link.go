@@ -261,10 +261,15 @@ func (l *Link) ask() error {
 // idSize is the length of a replication ID.
 const idSize = 40
 
-// Acknowledge tells the primary how many bytes of the stream the replica has. After
-// Payload it also asks for the stream. A primary expects it every second.
-func (l *Link) Acknowledge(offset int64) error {
-	return l.write(appendCommand(nil, "REPLCONF", "ACK", strconv.FormatInt(offset, 10)))
+// Acknowledge tells the primary how many bytes of the stream the replica has, and how many of
+// them are on its disk; saved is -1 for a replica that does not say. After Payload it also
+// asks for the stream. A primary expects it every second.
+func (l *Link) Acknowledge(offset, saved int64) error {
+	words := []string{"REPLCONF", "ACK", strconv.FormatInt(offset, 10)}
+	if saved >= 0 {
+		words = append(words, "FACK", strconv.FormatInt(saved, 10))
+	}
+	return l.write(appendCommand(nil, words...))
 }
 
 // KeepAlive tells the primary that the replica lives, while it loads the data and has

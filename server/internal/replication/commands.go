@@ -1,7 +1,6 @@
 package replication
 
 import (
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +20,7 @@ func Commands() []engine.Command {
 		roleRow(),
 		syncRow(),
 		waitRow(),
+		waitaofRow(),
 	}
 }
 
@@ -166,6 +166,11 @@ func replconf(c *engine.Call) {
 		case protocol.EqualFold(option, "ACK"):
 			if n, ok := protocol.ParseInt(value); ok && c.Session.Replica {
 				r.acknowledge(n)
+				if c.More() && c.Is("FACK") {
+					if n, ok := protocol.ParseInt(c.Bytes()); ok {
+						r.saved = max(r.saved, n)
+					}
+				}
 				p.serveWaits()
 				p.considerCaughtUp()
 				p.considerFailover(time.Now())
@@ -232,58 +237,4 @@ func role(c *engine.Call) {
 		c.Reply.BulkInt(r.port)
 		c.Reply.BulkInt(r.offset)
 	}
-}
-
-func waitRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "wait", Arity: 3, Flags: "blocking",
-		Group: "generic", Since: "3.0.0", Categories: "connection", Tips: "request_policy:all_shards response_policy:agg_min",
-		Complexity: "O(N), N replicas",
-		Summary:    "Wait until so many replicas have this client's writes, and reply how many have",
-		Syntax:     "numreplicas timeout:integer",
-	}, Run: waitCommand}
-}
-
-// wait is a client in WAIT.
-type wait struct {
-	index    int // in Primary.waits
-	session  *engine.Session
-	waiter   *engine.Waiter
-	replicas int64
-	change   uint64 // the client's last change
-	target   int64  // offset after that change; -1 until it is published
-}
-
-func waitCommand(c *engine.Call) {
-	replicas := c.Int()
-	timeout := c.IntOr("ERR timeout is not an integer or out of range")
-	switch {
-	case timeout < 0:
-		c.Fail("ERR timeout is negative")
-	case timeout > math.MaxInt64-c.Now():
-		c.Fail("ERR timeout is out of range")
-	}
-	if !c.OK() {
-		return
-	}
-	if c.Engine.Following.Load() {
-		c.Reply.Error("ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is configured to be writable (which is not the default) writes to replicas are just local and are not propagated.")
-		return
-	}
-	p := of(c.Engine)
-	w := &wait{session: c.Session, replicas: replicas, change: c.Session.WroteAt(), target: -1}
-	if have := p.have(w); have >= replicas || !c.MayBlock() {
-		c.Reply.Int(have)
-		return
-	}
-	deadline := int64(0)
-	if timeout > 0 {
-		deadline = c.Engine.After(timeout)
-	}
-	c.WaitFor(deadline, engine.Want{}, func(r *protocol.Reply) {
-		p.remove(w)
-		r.Int(p.have(w))
-	}, nil)
-	w.waiter = c.Session.Blocked
-	p.add(w)
 }

@@ -36,9 +36,18 @@ type link struct {
 	pending    []byte    // the stream after the offset: the beginning of a transaction
 	downSince  time.Time // zero while connected, and before the first connection
 	total      int64     // bytes of the data; 0 if unknown
+	savedStream
 
 	received atomic.Int64 // of them
 	heard    atomic.Int64 // when the primary has last sent something, in milliseconds since 1970
+}
+
+// savedStream is how much of the stream is on the disk of the replica: all up to saved. Once
+// the checkpoint savingEpoch is there, all up to savingOffset is.
+type savedStream struct {
+	saved        int64 // -1 before it is known
+	savingEpoch  uint64
+	savingOffset int64
 }
 
 // linkState is how far a link is.
@@ -166,10 +175,10 @@ func (l *link) attempt() error {
 	if err := l.locked(func() { l.connect(conn) }); err != nil {
 		return err
 	}
-	if err := in.Acknowledge(l.acknowledged()); err != nil {
+	if err := l.acknowledge(in); err != nil {
 		return err
 	}
-	stop := l.every(time.Second, func() error { return in.Acknowledge(l.acknowledged()) })
+	stop := l.every(time.Second, func() error { return l.acknowledge(in) })
 	defer stop()
 	return l.obey(in)
 }
@@ -239,10 +248,31 @@ func (l *link) every(interval time.Duration, f func() error) (stop func()) {
 	}
 }
 
-// acknowledged returns the offset for the primary.
-func (l *link) acknowledged() (offset int64) {
-	l.p.engine.LockedNow(func() { offset = l.p.offset })
-	return offset
+// acknowledge tells the primary how much of the stream was run, and how much of that is on
+// the disk.
+func (l *link) acknowledge(in *psync.Link) error {
+	offset, saved := int64(0), int64(-1)
+	l.p.engine.LockedNow(func() {
+		l.noteSaved()
+		offset = l.p.offset
+		if l.p.engine.Logs() {
+			saved = l.saved
+		}
+	})
+	return in.Acknowledge(offset, saved)
+}
+
+// noteSaved notes how much of the stream is on the disk: the offset of some time ago, once
+// the checkpoint of that time is. The lock is held.
+func (l *link) noteSaved() {
+	k := l.p.engine.Keeper
+	if k.Settled() {
+		l.savingOffset = l.p.offset
+	} else if !k.Saved(l.savingEpoch) {
+		return
+	}
+	l.saved = l.savingOffset
+	l.savingEpoch, l.savingOffset = k.Epoch(), l.p.offset
 }
 
 // resume continues the stream. If its ID is new, the replicas of this server learn it when
@@ -265,6 +295,7 @@ func (l *link) connect(conn net.Conn) {
 	}
 	l.state, l.downSince, l.readOffset = connected, time.Time{}, l.p.offset
 	e.Linked = true
+	l.savedStream = savedStream{saved: -1, savingEpoch: e.Keeper.Epoch(), savingOffset: l.p.offset}
 	var s *engine.Session
 	s = e.Link(engine.Peer{
 		Addr: conn.RemoteAddr().String(), LocalAddr: conn.LocalAddr().String(), FD: -1,
@@ -307,7 +338,7 @@ func (l *link) obey(in *psync.Link) error {
 				return ended
 			}
 			if ack {
-				if err := in.Acknowledge(l.acknowledged()); err != nil {
+				if err := l.acknowledge(in); err != nil {
 					return err
 				}
 			}

@@ -27,6 +27,7 @@ type replica struct {
 	old          bool // it has sent SYNC in place of PSYNC
 	since        time.Time
 	offset       int64     // acknowledged
+	saved        int64     // acknowledged as on its disk; -1 before the first time
 	acknowledged time.Time // when; or when the replica has come
 	arrived      int64     // bytes that the replica has sent, and when that last changed
 	heard        time.Time
@@ -64,7 +65,7 @@ func linkOf(s *engine.Session) *replica {
 	if r, ok := s.Link.(*replica); ok {
 		return r
 	}
-	r := &replica{session: s}
+	r := &replica{session: s, saved: -1}
 	s.Link = r
 	return r
 }

@@ -1,11 +1,133 @@
 package replication
 
 import (
+	"math"
 	"slices"
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
+
+func waitRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "wait", Arity: 3, Flags: "blocking",
+		Group: "generic", Since: "3.0.0", Categories: "connection", Tips: "request_policy:all_shards response_policy:agg_min",
+		Complexity: "O(N), N replicas",
+		Summary:    "Wait until so many replicas have this client's writes, and reply how many have",
+		Syntax:     "numreplicas timeout:integer",
+	}, Run: waitCommand}
+}
+
+func waitaofRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "waitaof", Arity: 4, Flags: "blocking",
+		Group: "generic", Since: "7.2.0", Categories: "connection", Tips: "request_policy:all_shards response_policy:agg_min",
+		Complexity: "O(N), N replicas",
+		Summary:    "Wait until this client's writes are on the disk of the server, or of so many replicas, and reply of how many",
+		Syntax:     "numlocal:integer numreplicas:integer timeout:integer",
+	}, Run: waitaof}
+}
+
+// wait is a client in WAIT or WAITAOF.
+type wait struct {
+	index    int // in Primary.waits
+	session  *engine.Session
+	waiter   *engine.Waiter
+	disks    bool // WAITAOF: it counts disks
+	local    bool // and waits for that of this server
+	replicas int64
+	change   uint64 // the client's last change
+	target   int64  // offset after that change; -1 until it is published
+}
+
+func waitCommand(c *engine.Call) {
+	replicas := c.Int()
+	deadline, ok := waitDeadline(c)
+	if !ok {
+		return
+	}
+	if c.Engine.Following.Load() {
+		c.Reply.Error("ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is configured to be writable (which is not the default) writes to replicas are just local and are not propagated.")
+		return
+	}
+	of(c.Engine).wait(c, &wait{replicas: replicas}, deadline)
+}
+
+func waitaof(c *engine.Call) {
+	local := c.IntIn(0, 1, "ERR value is out of range, value must between 0 and 1")
+	replicas := c.IntIn(0, math.MaxInt64, "ERR value is out of range, must be positive")
+	deadline, ok := waitDeadline(c)
+	if !ok {
+		return
+	}
+	switch {
+	case c.Engine.Following.Load():
+		c.Reply.Error("ERR WAITAOF cannot be used with replica instances. Please also note that writes to replicas are just local and are not propagated.")
+	case local == 1 && !c.Engine.Logs():
+		c.Reply.Error(errNoLog)
+	default:
+		of(c.Engine).wait(c, &wait{disks: true, local: local == 1, replicas: replicas}, deadline)
+	}
+}
+
+const errNoLog = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
+
+// waitDeadline parses the timeout, the last argument. ok is false after an error.
+func waitDeadline(c *engine.Call) (deadline int64, ok bool) {
+	timeout := c.IntOr("ERR timeout is not an integer or out of range")
+	switch {
+	case timeout < 0:
+		c.Fail("ERR timeout is negative")
+	case timeout > math.MaxInt64-c.Now():
+		c.Fail("ERR timeout is out of range")
+	}
+	if timeout > 0 && c.Err() == "" {
+		deadline = c.Engine.After(timeout)
+	}
+	return deadline, c.OK()
+}
+
+// wait replies, or blocks the client.
+func (p *Primary) wait(c *engine.Call, w *wait, deadline int64) {
+	w.session, w.change, w.target = c.Session, c.Session.WroteAt(), -1
+	if p.met(w) || !c.MayBlock() {
+		p.reply(w, c.Reply)
+		return
+	}
+	c.WaitFor(deadline, engine.Want{}, func(r *protocol.Reply) {
+		p.remove(w)
+		p.reply(w, r)
+	}, nil)
+	w.waiter = c.Session.Blocked
+	p.add(w)
+}
+
+// met reports whether a wait can end.
+func (p *Primary) met(w *wait) bool {
+	return p.have(w) >= w.replicas && (!w.local || w.session.OnDisk())
+}
+
+// reply replies to a wait as it stands.
+func (p *Primary) reply(w *wait, r *protocol.Reply) {
+	if w.disks {
+		r.Array(2)
+		onDisk := int64(0)
+		if w.session.OnDisk() {
+			onDisk = 1
+		}
+		r.Int(onDisk)
+	}
+	r.Int(p.have(w))
+}
+
+// Saved ends the waits that can end, after a checkpoint, or because changes are logged no
+// longer.
+func (p *Primary) Saved() {
+	if p.link != nil {
+		p.link.noteSaved()
+	}
+	p.serveWaits()
+}
 
 // locate sets the offset after the client's last change, once it is published.
 func (p *Primary) locate(w *wait) {
@@ -18,14 +140,19 @@ func (p *Primary) locate(w *wait) {
 	}
 }
 
-// have returns how many replicas have acknowledged the client's changes.
+// have returns how many replicas have acknowledged the client's changes, or that these are
+// on their disks.
 func (p *Primary) have(w *wait) (n int64) {
 	p.locate(w)
 	if w.target < 0 {
 		return 0
 	}
 	for _, r := range p.replicas {
-		if r.state == online && r.offset >= w.target {
+		has := r.offset
+		if w.disks {
+			has = r.saved
+		}
+		if r.state == online && has >= w.target {
 			n++
 		}
 	}
@@ -89,11 +216,15 @@ func (p *Primary) locateWaits() {
 func (p *Primary) serveWaits() {
 	for i := len(p.waits) - 1; i >= 0; i-- {
 		w := p.waits[i]
-		if !w.lasts() {
+		switch {
+		case !w.lasts():
 			p.remove(w)
-		} else if have := p.have(w); have >= w.replicas {
+		case w.local && !p.engine.Logs():
 			p.remove(w)
-			w.session.EndWait(w.waiter, func(r *protocol.Reply) { r.Int(have) })
+			w.session.EndWait(w.waiter, func(r *protocol.Reply) { r.Error(errNoLog) })
+		case p.met(w):
+			p.remove(w)
+			w.session.EndWait(w.waiter, func(r *protocol.Reply) { p.reply(w, r) })
 		}
 	}
 }
