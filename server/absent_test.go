@@ -26,7 +26,6 @@ func AbsentCommands() []Absent {
 			"there are no documents, no search, no time series, no probabilistic structures"},
 		{"8.2", "cluster", "CLUSTER|SLOT-STATS", oneNode},
 		{"8.4", "cluster", "CLUSTER|MIGRATION", oneNode},
-		{"8.4", "stream", "XREADGROUP…CLAIM", "XAUTOCLAIM and then XREADGROUP do it in two steps"},
 	}
 }
 

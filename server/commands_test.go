@@ -24,7 +24,7 @@ func newerFacts() map[string]string {
 		"quit":  "7.2: deprecated",
 		"set":   "8.4: IFEQ, IFNE, IFDEQ, IFDNE",
 		"bitop": "8.2: DIFF, DIFF1, ANDOR, ONE",
-		"xadd":  "8.2: KEEPREF, DELREF, ACKED", "xtrim": "8.2: KEEPREF, DELREF, ACKED",
+		"xadd":  "8.2: KEEPREF, DELREF, ACKED", "xtrim": "8.2: KEEPREF, DELREF, ACKED", "xreadgroup": "8.4: CLAIM",
 		"hscan": "7.4: NOVALUES", "client|kill": "7.4: MAXAGE",
 		"command|getkeys": "7.2: commands without arguments", "command|getkeysandflags": "7.2: commands without arguments",
 		"wait":            "7.2: allowed in scripts, blocking",

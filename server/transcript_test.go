@@ -111,7 +111,7 @@ func TestTranscriptsOfNewer(t *testing.T) {
 		t.Skipf("%s is not installed: set %s to the program", redis8.name, redis8.variable)
 	}
 	tests := map[string]func(*testing.T){}
-	for _, name := range []string{"hash-expire", "hash-getex", "hash-expire-time"} {
+	for _, name := range []string{"hash-expire", "hash-getex", "hash-expire-time", "stream-claim"} {
 		text, err := os.ReadFile("testdata/" + name + ".resp")
 		if err != nil {
 			t.Fatal(err)

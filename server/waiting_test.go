@@ -198,6 +198,39 @@ func TestAlarmFollowsKey(t *testing.T) {
 	}
 }
 
+// TestClaimsWhenIdle checks that clients that wait for pending entries of a group, too, are
+// served when an entry has been idle for long enough, whatever happens to it before.
+func TestClaimsWhenIdle(t *testing.T) {
+	const (
+		never    = "1 after 9000: <nil>"
+		received = "1 after %d: [{s [[1-0 [f v] %d %d]]}]"
+	)
+	for _, test := range []struct{ change, want string }{
+		{"PING", fmt.Sprintf(received, 2000, 2000, 1)},
+		{"XACK s g 1-0", never},
+		{"XDEL s 1-0", never},
+		{"XCLAIM s g c 0 1-0 IDLE 500", fmt.Sprintf(received, 1500, 2000, 2)},
+		{"XCLAIM s g c 0 1-0 IDLE 5000", fmt.Sprintf(received, 0, 5000, 2)},
+		{"XCLAIM s h c 0 1-0 FORCE IDLE 5000", fmt.Sprintf(received, 2000, 2000, 1)},
+		{"XAUTOCLAIM s g c 0 0", fmt.Sprintf(received, 2000, 2000, 2)},
+		{"XGROUP DELCONSUMER s g c", never},
+		{"XREADGROUP GROUP g c STREAMS s 0", fmt.Sprintf(received, 2000, 2000, 2)},
+		{"XADD s 2-0 f v", "1 after 0: [{s [[2-0 [f v] 0 0]]}]"},
+		{"XGROUP DESTROY s g", "1 after 0: NOGROUP No such key 's' or consumer group 'g' in XREADGROUP with GROUP option"},
+		{"COPY s2 s REPLACE", fmt.Sprintf(received, 2000, 2000, 1)},
+		{"FLUSHALL", "1 after 0: NOGROUP No such key 's' or consumer group 'g' in XREADGROUP with GROUP option"},
+	} {
+		t.Run(test.change, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *testServer, answers chan string) {
+				must(t, srv, "XADD s 1-0 f v", "XGROUP CREATE s g 0", "XGROUP CREATE s h 0", "XREADGROUP GROUP g c STREAMS s >", "COPY s s2")
+				waits(srv, answers, "XREADGROUP GROUP g d BLOCK 9000 CLAIM 2000 STREAMS s >")
+				must(t, srv, test.change)
+				next(t, answers, test.want)
+			})
+		})
+	}
+}
+
 // TestManyWaiters checks that a change tests waiters with equal conditions once, and
 // retries only waiters that it serves.
 func TestManyWaiters(t *testing.T) {

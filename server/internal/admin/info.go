@@ -217,7 +217,7 @@ func infoClients(srv *engine.Engine, t *engine.InfoText) {
 	t.Int("total_watched_keys", int64(len(srv.Watched)))
 	t.Int("clients_in_timeout_table", int64(len(srv.Deadlines)))
 	t.Int("total_blocking_keys", int64(len(srv.Waiting)))
-	t.Int("total_blocking_keys_on_nokey", 0)
+	t.Int("total_blocking_keys_on_nokey", int64(srv.KeysAwaited()))
 }
 
 func infoMemory(srv *engine.Engine, t *engine.InfoText) {

@@ -235,10 +235,14 @@ func (c *Call) Changed(key []byte, class EventClass, event string) {
 
 // ChangedUnwatched is Changed for changes that Redis does not count as changes of the
 // key, such as those to the groups of a stream: WATCH does not see it, and no
-// waiter of the key is retried. With an empty event it only counts.
+// waiter of the key is retried, but those for pending entries are when their time comes.
+// With an empty event it only counts.
 func (c *Call) ChangedUnwatched(key []byte, class EventClass, event string) {
 	u := &c.Engine.Scope
 	c.Engine.Changes++
+	if c.Engine.claiming > 0 {
+		c.Engine.setAlarms(WaitKey{c.DB.ID(), protocol.View(key)})
+	}
 	if event != "" {
 		u.event(c.DB.ID(), protocol.View(key), class, event)
 	}

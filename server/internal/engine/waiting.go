@@ -36,6 +36,7 @@ type waits struct {
 	Deadlines timerHeap[*Waiter]      // timeouts of waiters
 	alarms    timerHeap[*waiterGroup] // alarms of lines
 	points    int                     // number of lines for a single score
+	claiming  int                     // number of lines that wait for idle entries of a group
 }
 
 // WaitKey identifies a key that a command waits for or watches.
@@ -46,13 +47,16 @@ type WaitKey struct {
 
 // Want is the condition of a waiter: a key of some type; for sorted sets optionally
 // with elements in a range; for streams optionally with entries that are new to a
-// consumer group, or the removal of that group, which the client must learn of.
+// consumer group, or that have been pending in it for some time, or the removal of that
+// group, which the client must learn of.
 type Want struct {
 	Kind    keyspace.Kind
 	Ranged  bool
 	Grouped bool
+	Claims  bool // pending entries that are idle for MinIdle, too
 	Scores  score.Range
 	Group   string
+	MinIdle int64 // milliseconds
 }
 
 // In reports whether the condition holds for the value of a key; nil if there is no
@@ -62,7 +66,7 @@ func (w *Want) In(value any, now int64) bool {
 		return w.Grouped
 	}
 	if w.Grouped {
-		return GroupReady(value.(*sequence.Stream), w.Group)
+		return w.groupReady(value.(*sequence.Stream), now)
 	}
 	if !w.Ranged {
 		return true
@@ -81,7 +85,7 @@ func point(at float64) Want {
 func (w *Want) isPoint() bool { return w.Ranged && *w == point(w.Scores.Min.Number) }
 
 // moves reports whether time alone can fulfil the condition.
-func (w *Want) moves() bool { return w.Ranged && w.Scores.Max.Moves() }
+func (w *Want) moves() bool { return w.Claims || w.Ranged && w.Scores.Max.Moves() }
 
 // queue holds the waiters for one key.
 type queue struct {
@@ -186,6 +190,9 @@ func (srv *Engine) groupFor(k WaitKey, w Want) *waiterGroup {
 	}
 	l = &waiterGroup{queue: q, Want: w, timerEntry: timerEntry{index: -1}}
 	q.Groups[w] = l
+	if w.Claims {
+		srv.claiming++
+	}
 	if w.isPoint() {
 		srv.points++
 		srv.selectMemberEvents()
@@ -212,6 +219,9 @@ func (srv *Engine) unblock(w *Waiter) {
 			heap.Remove(&srv.alarms, l.index)
 		}
 		delete(q.Groups, l.Want)
+		if l.Want.Claims {
+			srv.claiming--
+		}
 		if l.Want.isPoint() {
 			srv.points--
 			srv.selectMemberEvents()
@@ -309,8 +319,15 @@ func (srv *Engine) setAlarm(l *waiterGroup) {
 		return
 	}
 	at := int64(score.MaxInstant)
-	if s, ok := srv.valueOf(l.queue).(*zset.Set); ok {
-		at = srv.enters(s, &l.Want.Scores)
+	switch v := srv.valueOf(l.queue).(type) {
+	case *zset.Set:
+		if l.Want.Ranged {
+			at = srv.enters(v, &l.Want.Scores)
+		}
+	case *sequence.Stream:
+		if l.Want.Claims {
+			at = l.Want.becomesIdle(v)
+		}
 	}
 	switch {
 	case l.index < 0 && at == score.MaxInstant:
@@ -391,13 +408,63 @@ func (a *timerHeap[T]) Pop() any {
 	return e
 }
 
-// GroupReady reports whether clients that wait for new entries of a group can be
-// answered, by an entry or by an error.
-func GroupReady(s *sequence.Stream, group string) bool {
-	g := s.Group(protocol.BytesOf(group))
+// groupReady reports whether clients that wait for entries of a group can be answered,
+// by an entry or by an error. now is in microseconds since 1970.
+func (w *Want) groupReady(s *sequence.Stream, now int64) bool {
+	g := s.Group(protocol.BytesOf(w.Group))
 	if g == nil {
 		return true
 	}
-	last, ok := s.Last()
-	return ok && g.LastID().Less(last.ID)
+	if last, ok := s.Last(); ok && g.LastID().Less(last.ID) {
+		return true
+	}
+	return w.Claims && w.becomesIdle(s) <= now
+}
+
+// becomesIdle returns the instant, in microseconds since 1970, at which the next entry of a
+// stream has been pending in the group for MinIdle; score.MaxInstant if there is none. While
+// the group has no order by time it is now: the retry of a waiter creates the order.
+func (w *Want) becomesIdle(s *sequence.Stream) int64 {
+	const never = score.MaxInstant / 1000
+	g := s.Group(protocol.BytesOf(w.Group))
+	switch {
+	case g == nil || g.Len() == 0:
+		return score.MaxInstant
+	case !g.OrderedByTime():
+		return 0
+	}
+	for p := range g.ByTime {
+		switch {
+		case p.Time >= never-min(w.MinIdle, never):
+			return score.MaxInstant
+		case s.Has(p.ID):
+			return (p.Time + w.MinIdle) * 1000
+		}
+	}
+	return score.MaxInstant
+}
+
+// setAlarms sets the alarms of the lines that wait for pending entries of a stream, whose
+// groups have changed.
+func (srv *Engine) setAlarms(key WaitKey) {
+	if q := srv.Waiting[key]; q != nil {
+		for _, l := range q.Wide {
+			if l.Want.Claims {
+				srv.setAlarm(l)
+			}
+		}
+	}
+}
+
+// KeysAwaited returns the number of keys with waiters that learn of the key's deletion.
+func (srv *Engine) KeysAwaited() (n int) {
+	for _, q := range srv.Waiting {
+		for _, l := range q.Wide {
+			if l.Want.Grouped {
+				n++
+				break
+			}
+		}
+	}
+	return n
 }

@@ -852,6 +852,9 @@ func (s *Stream) Weight() int {
 	}
 	for _, g := range s.groups {
 		n += int(unsafe.Sizeof(*g)) + g.Len()*pendingBytes + len(g.consumers)*consumerBytes
+		if g.byTime != nil {
+			n += g.Len() * int(unsafe.Sizeof(Pending{}))
+		}
 	}
 	return n
 }

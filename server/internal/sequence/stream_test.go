@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -85,6 +86,12 @@ func (n *naiveStream) compare(s *Stream) error {
 		for p := range g.Ascend(StreamID{}) {
 			if w := want.pending[p.ID]; w != (naivePending{g.Owner(p).Name(), p.Time, p.Count}) {
 				return fmt.Errorf("group %q: pending %+v with %q, want %+v", g.Name(), p, g.Owner(p).Name(), w)
+			}
+		}
+		if g.OrderedByTime() {
+			byTime := slices.SortedStableFunc(g.Ascend(StreamID{}), func(a, b Pending) int { return cmp.Compare(a.Time, b.Time) })
+			if got := slices.Collect(g.ByTime); !slices.Equal(got, byTime) {
+				return fmt.Errorf("group %q by time: %v, want %v", g.Name(), got, byTime)
 			}
 		}
 		for _, c := range g.Consumers() {
@@ -279,7 +286,11 @@ func (p streamPair) group(r *rand.Rand, g *Group, n *naiveGroup) {
 		n.consumers[string(name)] = true
 	}
 	now := r.Int64N(1000)
-	switch r.IntN(8) {
+	switch r.IntN(9) {
+	case 8:
+		for range g.ByTime {
+			break
+		}
 	case 0:
 		g.SetID(p.id(r), r.Int64N(10))
 		n.last = g.LastID()

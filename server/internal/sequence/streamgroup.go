@@ -16,6 +16,9 @@ import (
 // ID, and each consumer stores the IDs of its own pending entries in another. A
 // pending entry refers to its consumer by number instead of by pointer, so a group
 // is copied without visiting its entries: the B-trees are copied on write.
+//
+// A third B-tree has the pending entries by the time of their last delivery, once
+// they were requested in that order (ByTime).
 
 // Group is a consumer group of a stream. A group is modified through the stream
 // that returned it from EditGroup or AddGroup, until that stream is cloned.
@@ -24,8 +27,9 @@ type Group struct {
 	last      StreamID // ID of the last delivered entry
 	read      int64    // number of entries up to last; -1 if unknown
 	pending   *btree.BTreeG[Pending]
-	consumers []*Consumer // sorted by name
-	numbers   []*Consumer // by number; nil for an unused number
+	byTime    *btree.BTreeG[Pending] // nil until it is requested
+	consumers []*Consumer            // sorted by name
+	numbers   []*Consumer            // by number; nil for an unused number
 	owner     *token
 	s         *Stream
 }
@@ -48,6 +52,10 @@ type Pending struct {
 }
 
 func pendingLess(a, b Pending) bool { return a.ID.Less(b.ID) }
+
+func deliveredBefore(a, b Pending) bool {
+	return a.Time < b.Time || a.Time == b.Time && a.ID.Less(b.ID)
+}
 
 func newIDs() *btree.BTreeG[StreamID] {
 	return btree.NewBTreeGOptions(StreamID.Less, btree.Options{NoLocks: true})
@@ -147,6 +155,9 @@ func (g *Group) clone(s *Stream) *Group {
 	c := *g
 	c.owner, c.s = s.owner, s
 	c.pending = g.pending.Copy()
+	if g.byTime != nil {
+		c.byTime = g.byTime.Copy()
+	}
 	c.consumers = make([]*Consumer, len(g.consumers))
 	c.numbers = make([]*Consumer, len(g.numbers))
 	for i, old := range g.consumers {
@@ -168,9 +179,9 @@ func (g *Group) LastID() StreamID { return g.last }
 // Read returns the number of entries up to LastID, or UnknownRead.
 func (g *Group) Read() int64 { return g.read }
 
-// SetID sets the values of LastID and Read.
+// SetID sets the values of LastID and Read. Read is at most the number of entries added.
 func (g *Group) SetID(last StreamID, read int64) {
-	g.last, g.read = last, read
+	g.last, g.read = last, min(read, g.s.added)
 	g.logID()
 }
 
@@ -207,6 +218,23 @@ func (g *Group) AscendOf(c *Consumer, from StreamID) iter.Seq[Pending] {
 		})
 	}
 }
+
+// ByTime yields the pending entries by the time of their last delivery, the earliest
+// first, and those of one time by their IDs. The group must not be modified during the
+// iteration. The first call needs a group for writing, and takes O(n log n).
+func (g *Group) ByTime(yield func(Pending) bool) {
+	if g.byTime == nil {
+		g.byTime = btree.NewBTreeGOptions(deliveredBefore, btree.Options{NoLocks: true})
+		g.pending.Scan(func(p Pending) bool {
+			g.byTime.Set(p)
+			return true
+		})
+	}
+	g.byTime.Scan(yield)
+}
+
+// OrderedByTime reports whether ByTime was called, so that it needs no group for writing.
+func (g *Group) OrderedByTime() bool { return g.byTime != nil }
 
 // Owner returns the consumer of a pending entry.
 func (g *Group) Owner(p Pending) *Consumer { return g.numbers[p.consumer] }
@@ -265,7 +293,8 @@ func (g *Group) RemoveConsumer(c *Consumer) {
 func (g *Group) removeConsumer(c *Consumer) {
 	if c.pending != nil {
 		c.pending.Scan(func(id StreamID) bool {
-			g.pending.Delete(Pending{ID: id})
+			p, _ := g.pending.Delete(Pending{ID: id})
+			g.untime(p)
 			return true
 		})
 	}
@@ -333,7 +362,14 @@ func (g *Group) Deliver(c *Consumer, id StreamID, time, count int64) {
 
 func (g *Group) deliver(c *Consumer, id StreamID, time, count int64) {
 	p := Pending{id, time, count, c.number}
-	if old, ok := g.pending.Load(p); ok {
+	old, ok := g.pending.Load(p)
+	if g.byTime != nil {
+		if ok {
+			g.byTime.Delete(old)
+		}
+		g.byTime.Set(p)
+	}
+	if ok {
 		if old.consumer == c.number {
 			return
 		}
@@ -345,12 +381,20 @@ func (g *Group) deliver(c *Consumer, id StreamID, time, count int64) {
 	c.pending.Load(id)
 }
 
+// untime removes an entry that is no longer pending from the order by time.
+func (g *Group) untime(p Pending) {
+	if g.byTime != nil {
+		g.byTime.Delete(p)
+	}
+}
+
 // Acknowledge removes a pending entry and reports whether it existed. O(log n).
 func (g *Group) Acknowledge(id StreamID) bool {
 	p, ok := g.pending.Delete(Pending{ID: id})
 	if !ok {
 		return false
 	}
+	g.untime(p)
 	c := g.numbers[p.consumer]
 	if c.pending.Delete(id); c.pending.Len() == 0 {
 		c.pending = nil
@@ -423,7 +467,7 @@ func (g *Group) ReadNext(c *Consumer, count int, now int64, keep bool, yield fun
 // advance sets LastID to that of a later entry.
 func (g *Group) advance(id StreamID) {
 	switch s := g.s; {
-	case g.read != UnknownRead && !s.deletedFrom(id):
+	case g.read != UnknownRead && !s.deletedFrom(id) && !g.last.Less(s.FirstID()):
 		g.read++
 	case s.added != 0:
 		g.read = s.Position(id)
@@ -463,8 +507,11 @@ func (s *Stream) Position(id StreamID) int64 {
 // Lag returns the number of entries not yet delivered by a group, and whether it is
 // known. O(1).
 func (s *Stream) Lag(g *Group) (n int64, known bool) {
-	if s.added == 0 {
+	if s.added == 0 || s.n == 0 {
 		return 0, true
+	}
+	if first := s.FirstID(); g.last.Less(first) && s.maxDeleted.Less(first) {
+		return int64(s.n), true
 	}
 	read := g.read
 	if read == UnknownRead || s.deletedFrom(g.last) {
@@ -476,6 +523,9 @@ func (s *Stream) Lag(g *Group) (n int64, known bool) {
 func (g *Group) bytes() int {
 	sum := int(unsafe.Sizeof(*g)) + len(g.name) + len(g.numbers)*8 + len(g.consumers)*8
 	sum += g.pending.Len() * (int(unsafe.Sizeof(Pending{})) + int(unsafe.Sizeof(StreamID{})))
+	if g.byTime != nil {
+		sum += g.pending.Len() * int(unsafe.Sizeof(Pending{}))
+	}
 	for _, c := range g.consumers {
 		sum += int(unsafe.Sizeof(*c)) + len(c.name)
 		if c.pending != nil {
@@ -511,6 +561,9 @@ func (g *Group) check() error {
 	}
 	if n != g.Len() {
 		return fmt.Errorf("%d entries are pending with consumers, %d with the group", n, g.Len())
+	}
+	if g.byTime != nil && g.byTime.Len() != g.Len() {
+		return fmt.Errorf("%d entries by time, %d are pending", g.byTime.Len(), g.Len())
 	}
 	for i, c := range g.numbers {
 		if c != nil && int(c.number) != i {

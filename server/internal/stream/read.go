@@ -25,6 +25,8 @@ type xreadOptions struct {
 	blocks          bool
 	deadline        int64 // 0 for never
 	noack           bool
+	claims          bool
+	minIdle         int64 // milliseconds
 	keys, ids       [][]byte
 }
 
@@ -43,7 +45,7 @@ func parseXreadOptions(c *engine.Call, withGroup bool) xreadOptions {
 		case c.Len() >= 2 && c.Is("STREAMS"):
 			n := c.Len()
 			if n%2 == 1 {
-				c.Fail("ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified.")
+				c.Fail(unbalanced(c.Command.Name, withGroup))
 				break
 			}
 			o.keys, o.ids = c.NextN(n/2), c.NextN(n/2)
@@ -52,6 +54,14 @@ func parseXreadOptions(c *engine.Call, withGroup bool) xreadOptions {
 				c.Fail("ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.")
 			}
 			o.group, o.consumer = c.Bytes(), c.Bytes()
+		case c.Len() >= 2 && c.Is("CLAIM"):
+			if !withGroup {
+				c.Fail("ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead.")
+			}
+			o.claims = true
+			if o.minIdle = c.IntOr("ERR min-idle-time is not an integer or out of range"); o.minIdle < 0 {
+				c.Fail("ERR min-idle-time must be a positive integer")
+			}
 		case c.Is("NOACK"):
 			if !withGroup {
 				c.Fail("ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.")
@@ -69,6 +79,15 @@ func parseXreadOptions(c *engine.Call, withGroup bool) xreadOptions {
 		c.Fail("ERR Missing GROUP option for XREADGROUP")
 	}
 	return o
+}
+
+// unbalanced returns the error of a command with more keys than IDs, or fewer.
+func unbalanced(name string, withGroup bool) string {
+	ids := "ID, '+', or '$'"
+	if withGroup {
+		ids = "ID or '>'"
+	}
+	return "ERR Unbalanced '" + name + "' list of streams: for each stream key an " + ids + " must be specified."
 }
 
 // deadlineMilliseconds is deadline where the timeout is given in milliseconds.
@@ -159,8 +178,7 @@ func readStream(c *engine.Call, key []byte) (*sequence.Stream, bool) {
 		return engine.Read[sequence.Stream](c, key)
 	}
 	if e := c.DB.Peek(key); e != nil {
-		s, _ := e.Value().(*sequence.Stream)
-		return s, true
+		return engine.As[sequence.Stream](c, e)
 	}
 	return nil, true
 }
@@ -236,11 +254,11 @@ func xreadgroupRow() engine.Command {
 		Group:  "stream", Since: "5.0.0",
 		Complexity: "O((K + M) log N), K streams, N entries of the longest one, M returned",
 		Summary:    "New entries for a consumer of a group, or those that it has not acknowledged; with BLOCK, wait for some",
-		Syntax:     "(GROUP group consumer) [COUNT count] [BLOCK milliseconds] [NOACK] streams:(STREAMS key [key ...] id [id ...])",
+		Syntax:     "group-block:(GROUP group consumer) [COUNT count] [BLOCK milliseconds] [CLAIM min-idle-time:integer] [NOACK] streams:(STREAMS key [key ...] id [id ...])",
 	}, Run: xreadgroup}
 }
 
-// xreadgroup is XREADGROUP GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key [key ...] id [id ...].
+// xreadgroup is XREADGROUP GROUP group consumer [COUNT count] [BLOCK milliseconds] [CLAIM min-idle-time] [NOACK] STREAMS key [key ...] id [id ...].
 func xreadgroup(c *engine.Call) {
 	o := parseXreadOptions(c, true)
 	if !c.OK() {
@@ -249,7 +267,12 @@ func xreadgroup(c *engine.Call) {
 	history := make([]sequence.StreamID, 0, 8) // normally on the stack
 	for i, key := range o.keys {
 		s, ok := readStream(c, key)
-		if !ok || !hasGroup(c, s, key, o.group) {
+		if !ok {
+			return
+		}
+		if s == nil || s.Group(o.group) == nil {
+			c.Reply.Error("NOGROUP No such key '" + engine.UntilNUL(key) + "' or consumer group '" + engine.UntilNUL(o.group) +
+				"' in XREADGROUP with GROUP option")
 			return
 		}
 		id, ok := historyAfterID(c, o.ids[i])
@@ -258,6 +281,7 @@ func xreadgroup(c *engine.Call) {
 		}
 		history = append(history, id)
 	}
+	want := engine.Want{Kind: keyspace.KindStream, Grouped: true, Group: protocol.View(o.group), Claims: o.claims, MinIdle: o.minIdle}
 	replyStreams(c, &o, func(i int, s *sequence.Stream) bool {
 		key, id := o.keys[i], history[i]
 		if id != sequence.MaxStreamID() {
@@ -265,7 +289,11 @@ func xreadgroup(c *engine.Call) {
 			replyHistory(c, s, g, consumer(c, key, g, o.consumer, false), id, o.limit(c.Again), key)
 			return true
 		}
-		if !engine.GroupReady(s, protocol.View(o.group)) {
+		var claimed []sequence.Pending
+		if o.claims {
+			claimed = idleEntries(s, editGroup(c, key, o.group), c.Now()-o.minIdle, o.limit(c.Again))
+		}
+		if len(claimed) == 0 && !want.In(s, c.Engine.Instant) {
 			if !c.Again {
 				consumer(c, key, editGroup(c, key, o.group), o.consumer, false)
 			}
@@ -273,31 +301,53 @@ func xreadgroup(c *engine.Call) {
 		}
 		g := editGroup(c, key, o.group)
 		from, _ := g.LastID().Next()
-		n := s.Count(from, sequence.MaxStreamID(), o.limit(c.Again))
+		n := s.Count(from, sequence.MaxStreamID(), o.limit(c.Again)-len(claimed))
 		replyStreamName(c, key)
-		c.Reply.Array(n)
-		g.ReadNext(consumer(c, key, g, o.consumer, !o.noack), n, c.Now(), !o.noack, func(a0 sequence.StreamEntry) { replyEntry(c, a0) })
+		c.Reply.Array(len(claimed) + n)
+		reader := consumer(c, key, g, o.consumer, !o.noack || len(claimed) > 0)
+		for _, p := range claimed {
+			e, _ := s.Get(p.ID)
+			replyDelivery(c, e, c.Now()-p.Time, p.Count)
+			g.Deliver(reader, p.ID, c.Now(), p.Count+1)
+		}
+		g.ReadNext(reader, n, c.Now(), !o.noack, func(e sequence.StreamEntry) {
+			if o.claims {
+				replyDelivery(c, e, 0, 0)
+			} else {
+				replyEntry(c, e)
+			}
+		})
 		c.ChangedUnwatched(key, engine.ClassStream, "")
 		return true
 	}, func() {
-		c.WaitFor(o.deadline, engine.Want{Kind: keyspace.KindStream, Grouped: true, Group: string(o.group)}, (*protocol.Reply).NullArray, o.keys)
+		want.Group = string(o.group)
+		c.WaitFor(o.deadline, want, (*protocol.Reply).NullArray, o.keys)
 	})
 }
 
-// hasGroup reports whether the group exists. If not, it replies the error.
-func hasGroup(c *engine.Call, s *sequence.Stream, key, group []byte) bool {
-	switch {
-	case s != nil && s.Group(group) != nil:
-		return true
-	case c.Again && s == nil:
-		c.Reply.Error("UNBLOCKED the stream key no longer exists")
-	case c.Again:
-		c.Reply.Error("NOGROUP the consumer group this client was blocked on no longer exists")
-	default:
-		c.Reply.Error("NOGROUP No such key '" + engine.UntilNUL(key) + "' or consumer group '" + engine.UntilNUL(group) +
-			"' in XREADGROUP with GROUP option")
+// idleEntries returns at most limit pending entries of a group that were delivered last at
+// the given time or earlier, in milliseconds since 1970, and are in the stream; the earliest
+// first.
+func idleEntries(s *sequence.Stream, g *sequence.Group, until int64, limit int) (idle []sequence.Pending) {
+	for p := range g.ByTime {
+		if p.Time > until || len(idle) == limit {
+			break
+		}
+		if s.Has(p.ID) {
+			idle = append(idle, p)
+		}
 	}
-	return false
+	return idle
+}
+
+// replyDelivery replies an entry with the milliseconds since its last delivery, and the
+// number of its deliveries before this one.
+func replyDelivery(c *engine.Call, e sequence.StreamEntry, idle, count int64) {
+	c.Reply.Array(4)
+	replyStreamID(c, e.ID)
+	replyPairs(c, e)
+	c.Reply.Int(idle)
+	c.Reply.Int(count)
 }
 
 // historyAfterID reads the ID after which a consumer requests its pending entries again;

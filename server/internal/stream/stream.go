@@ -142,6 +142,11 @@ func replyStreamID(c *engine.Call, id sequence.StreamID) {
 func replyEntry(c *engine.Call, e sequence.StreamEntry) {
 	c.Reply.Array(2)
 	replyStreamID(c, e.ID)
+	replyPairs(c, e)
+}
+
+// replyPairs replies the fields and values of an entry.
+func replyPairs(c *engine.Call, e sequence.StreamEntry) {
 	c.Reply.Array(2 * e.Len())
 	for field, value := range e.Pairs {
 		c.Reply.Bulk(field)
@@ -685,15 +690,17 @@ func xsetid(c *engine.Call) {
 		c.Reply.Error(engine.ErrNoSuchKey)
 		return
 	}
-	if e, ok := s.Last(); ok {
-		switch {
-		case id.Less(e.ID):
-			c.Reply.Error("ERR The ID specified in XSETID is smaller than the target stream top item")
-			return
-		case added != -1 && int64(s.Len()) > added:
-			c.Reply.Error("ERR The entries_added specified in XSETID is smaller than the target stream length")
-			return
-		}
+	e, some := s.Last()
+	switch {
+	case id.Less(s.MaxDeletedID()):
+		c.Reply.Error("ERR The ID specified in XSETID is smaller than current max_deleted_entry_id")
+		return
+	case some && id.Less(e.ID):
+		c.Reply.Error("ERR The ID specified in XSETID is smaller than the target stream top item")
+		return
+	case some && added != -1 && int64(s.Len()) > added:
+		c.Reply.Error("ERR The entries_added specified in XSETID is smaller than the target stream length")
+		return
 	}
 	if added == -1 {
 		added = s.Added()

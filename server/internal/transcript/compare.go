@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,7 +70,8 @@ func decodeBoth(got, want string) (g, w any, ok bool) {
 	return g, w, err1 == nil && err2 == nil
 }
 
-// near reports whether two integers, or lists of them, differ by at most by.
+// near reports whether two integers, or those in two lists, differ by at most by, and all
+// else is equal.
 func near(got, want any, by int64) bool {
 	switch g := got.(type) {
 	case int64:
@@ -79,7 +81,7 @@ func near(got, want any, by int64) bool {
 		w, ok := want.([]any)
 		return ok && slices.EqualFunc(g, w, func(g, w any) bool { return near(g, w, by) })
 	}
-	return false
+	return reflect.DeepEqual(got, want)
 }
 
 // Elements returns the elements of a decoded reply as text, in a canonical order. Groups of

@@ -50,7 +50,7 @@
 //
 //	@any            any reply is right
 //	@unordered      its elements in any order; "@unordered 2": its pairs
-//	@near 5         an integer, or a list of them, each differing by at most 5
+//	@near 5         an integer, or those in a list, each differing by at most 5
 //	@zsetd          a real redis-server is not compared: Redis 7.0 lacks it, or zsetd differs on purpose
 //	@raw            the line is sent as it is (with \r\n and the like), not as a command
 //	@advance 1500ms the clock moves forward by so much; no command follows
