@@ -271,8 +271,13 @@ func ParseFloat(b []byte) (float64, bool) {
 			return float64(u), true
 		}
 	}
-	if len(b) == 0 {
+	switch string(b) {
+	case "":
 		return 0, false
+	case "-inf":
+		return math.Inf(-1), true
+	case "+inf":
+		return math.Inf(1), true
 	}
 	for _, c := range b {
 		if c == '_' { // digit separator of Go, unknown to C
