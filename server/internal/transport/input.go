@@ -31,9 +31,8 @@ type input struct {
 
 // lists holds the storage of a batch of commands.
 type lists struct {
-	arena    [][]byte // the arguments, one after the other
-	ends     []int    // end offset of each command in arena
-	commands [][][]byte
+	arena    [][]byte   // the arguments, one after the other
+	commands [][][]byte // slices of arena, or of the smaller one that it was before it grew
 }
 
 // forget drops the references to the arguments. It does not keep a large arena.
@@ -43,7 +42,7 @@ func (l *lists) forget() {
 	}
 	clear(l.arena)
 	clear(l.commands)
-	l.arena, l.ends, l.commands = l.arena[:0], l.ends[:0], l.commands[:0]
+	l.arena, l.commands = l.arena[:0], l.commands[:0]
 }
 
 // release takes the input buffer from a connection that has run all its input. none
@@ -119,21 +118,16 @@ func (c *input) parse() (err error) {
 	l := c.lists
 	l.forget()
 	c.batch, c.kept = nil, false
-	for len(l.ends) < limit {
+	for len(l.commands) < limit {
 		args, ok, err := c.reader.Next(l.arena)
-		if err != nil && len(l.ends) == 0 {
+		if err != nil && len(l.commands) == 0 {
 			return err
 		}
 		if !ok {
 			break
 		}
+		l.commands = append(l.commands, args[len(l.arena):len(args):len(args)])
 		l.arena = args
-		l.ends = append(l.ends, len(args))
-	}
-	start := 0
-	for _, end := range l.ends {
-		l.commands = append(l.commands, l.arena[start:end:end])
-		start = end
 	}
 	c.batch = l.commands
 	return nil
