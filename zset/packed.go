@@ -206,17 +206,31 @@ func (f *packed) copyOf(capacity, space int) *packed {
 	c.n, c.liveBytes = f.n, f.liveBytes
 	copy(c.scores(), f.scores()[:f.n])
 	copy(c.tags(), f.tags()[:f.n])
-	if f.garbage() == 0 {
-		copy(c.offsets(), f.offsets()[:f.n])
+	offsets := c.offsets()
+	// Often the removed members are those that were added first, as in a sliding window:
+	// then they lie at the end, and the others are copied as a whole.
+	if garbage := f.garbage(); f.allBelow(garbage) {
+		for i, offset := range f.offsets()[:f.n] {
+			offsets[i] = offset - uint16(garbage)
+		}
 		c.start -= f.liveBytes
 		copy(c.members(), f.members())
 		return c
 	}
-	offsets := c.offsets()
 	for i := range int(f.n) {
 		offsets[i] = c.appendMember(f.member(i))
 	}
 	return c
+}
+
+// allBelow reports whether no member lies in the last n bytes of the buffer.
+func (f *packed) allBelow(n int) bool {
+	for _, offset := range f.offsets()[:f.n] {
+		if int(offset) <= n {
+			return false
+		}
+	}
+	return true
 }
 
 // clone marks the buffer as shared and returns it.
