@@ -44,6 +44,9 @@ func (r *Reply) Len() int { return len(r.buf) }
 // Cap returns the capacity of the buffer in bytes.
 func (r *Reply) Cap() int { return cap(r.buf) }
 
+// IsErrorAt reports whether the value that begins at byte mark is an error.
+func (r *Reply) IsErrorAt(mark int) bool { return mark < len(r.buf) && r.buf[mark] == '-' }
+
 // Truncate drops all but the first n bytes, and resets Over.
 func (r *Reply) Truncate(n int) { r.buf, r.over = r.buf[:min(n, len(r.buf))], false }
 

@@ -20,9 +20,15 @@ type check struct {
 	// of them; 0: all commands.
 	flags protocol.Flags
 
-	// state reports whether the check applies to the session now; nil: always. A
-	// command with the flags of a check that always applies is in no fast batch. No
-	// command of a fast batch changes its result.
+	// server reports whether the check applies to any session now; nil: always. Neither
+	// the clock nor a command of a fast batch changes its result.
+	server func(*Engine) bool
+
+	// state reports whether the check, if it applies to any session, applies to this one
+	// now; nil: always. No command of a fast batch changes its result.
+	//
+	// A command with the flags of a check that always applies, without either function, is
+	// in no fast batch.
 	state func(*Session) bool
 
 	// refusal returns the error for a command that must not run, or "". It may be nil.
@@ -39,8 +45,11 @@ type check struct {
 // concerns reports whether a command with these flags has to be checked.
 func (k *check) concerns(flags protocol.Flags) bool { return k.flags == 0 || flags.Has(k.flags) }
 
-// applies reports whether the check applies to the session now.
+// applies reports whether the check, which applies to any session, applies to this one now.
 func (k *check) applies(s *Session) bool { return k.state == nil || k.state(s) }
+
+// unconditional reports whether the check always applies.
+func (k *check) unconditional() bool { return k.server == nil && k.state == nil }
 
 // stops reports whether the command does not run now. It has been refused then,
 // postponed or queued.
@@ -57,19 +66,47 @@ func (k *check) stops(s *Session, cmd *Command, argv [][]byte, names int) bool {
 // addCheck appends a check to those of the server.
 func (srv *Engine) addCheck(k check) {
 	srv.checks = append(srv.checks, k)
-	if k.state == nil {
+	srv.applyingKnown = false
+	if k.unconditional() {
 		srv.Table.Each(func(c *Command) { c.quick = c.quick && !k.concerns(c.Spec.Flags()) })
 	}
 }
 
-// plain reports whether no check applies to s.
+// plain reports whether no check applies to s, apart from those that concern no command of
+// a fast batch.
 func (s *Session) plain() bool {
-	for i := range s.Engine.checks {
-		if k := &s.Engine.checks[i]; k.state != nil && k.state(s) {
+	for _, k := range s.Engine.applyingChecks() {
+		if !k.unconditional() && k.applies(s) {
 			return false
 		}
 	}
 	return true
+}
+
+// applyingChecks returns the checks that apply to any session, in their order. The list
+// is made once for a lock hold, and again after a command that may change the state of
+// the server: see mayChangeChecks.
+func (srv *Engine) applyingChecks() []*check {
+	if !srv.applyingKnown {
+		srv.findApplying()
+	}
+	return srv.applying
+}
+
+func (srv *Engine) findApplying() {
+	srv.applying = srv.applying[:0]
+	for i := range srv.checks {
+		if k := &srv.checks[i]; k.server == nil || k.server(srv) {
+			srv.applying = append(srv.applying, k)
+		}
+	}
+	srv.applyingKnown = true
+}
+
+// mayChangeChecks reports whether a command may change which checks apply to any session.
+// A command on data does not, nor does a script, which runs such commands.
+func (c *Command) mayChangeChecks() bool {
+	return c.ScriptFlags == nil && c.Spec.Flags().Has(protocol.NoScript|protocol.Admin)
 }
 
 // commandChecks returns the checks of every server.
@@ -96,9 +133,9 @@ func commandChecks() []check {
 			}
 			return ""
 		}},
-		{name: "cluster slots", state: func(s *Session) bool { return s.Engine.Cluster != nil }, instead: (*Session).misroutes},
-		{name: "forwarding", state: func(s *Session) bool { return s.Engine.forwarder != nil && !s.Primary }, instead: (*Session).forwards},
-		{name: "maxmemory", state: (*Session).lacksMemory, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
+		{name: "cluster slots", server: func(srv *Engine) bool { return srv.Cluster != nil }, instead: (*Session).misroutes},
+		{name: "forwarding", server: func(srv *Engine) bool { return srv.forwarder != nil }, state: notPrimary, instead: (*Session).forwards},
+		{name: "maxmemory", server: func(srv *Engine) bool { return srv.Config.Maxmemory != 0 }, state: (*Session).lacksMemory, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
 			if s.needsMemory(cmd, argv) {
 				return errOOM
 			}
@@ -116,43 +153,43 @@ func commandChecks() []check {
 			}
 			return ""
 		}},
-		{name: "failed save", state: func(s *Session) bool { return s.Engine.Keeper.Refuses() && !s.Primary }, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
+		{name: "failed save", server: func(srv *Engine) bool { return srv.Keeper.Refuses() }, state: notPrimary, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
 			if cmd.RefusedUnsaved || s.effectsOf(cmd, argv).Has(protocol.Write) {
 				return ErrNotSaved
 			}
 			return ""
 		}},
-		{name: "min-replicas-to-write", state: func(s *Session) bool { return s.Engine.LacksReplicas() }, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
+		{name: "min-replicas-to-write", server: (*Engine).LacksReplicas, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
 			if s.effectsOf(cmd, argv).Has(protocol.Write) {
 				return ErrNoReplicas
 			}
 			return ""
 		}},
-		{name: "read-only replica", state: func(s *Session) bool { return s.Engine.ReadOnly() && !s.Primary }, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
+		{name: "read-only replica", server: (*Engine).ReadOnly, state: notPrimary, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
 			if s.effectsOf(cmd, argv).Has(protocol.Write) {
 				return ErrReadOnly
 			}
 			return ""
 		}},
-		{name: "stale replica", state: func(s *Session) bool { return s.Engine.Stale() && !s.Primary }, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
+		{name: "stale replica", server: (*Engine).Stale, state: notPrimary, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
 			if s.mayWhileStale(cmd, argv) {
 				return ""
 			}
 			return ErrMasterDown
 		}},
-		{name: "loading", state: func(s *Session) bool { return s.Engine.Keeper.Loading != nil }, refusal: func(s *Session, cmd *Command, _ [][]byte) string {
+		{name: "loading", server: func(srv *Engine) bool { return srv.Keeper.Loading != nil }, refusal: func(s *Session, cmd *Command, _ [][]byte) string {
 			if s.mayWhileLoading(cmd) {
 				return ""
 			}
 			return ErrLoading
 		}},
-		{name: "busy script", state: func(s *Session) bool { return s.Engine.Busy }, refusal: func(s *Session, cmd *Command, _ [][]byte) string {
+		{name: "busy script", server: func(srv *Engine) bool { return srv.Busy }, refusal: func(s *Session, cmd *Command, _ [][]byte) string {
 			if cmd.Spec.Flags().Has(protocol.AllowBusy) {
 				return ""
 			}
 			return s.Engine.Scripting.Running.busyError()
 		}},
-		{name: "CLIENT PAUSE", state: func(s *Session) bool { return s.Engine.PausedUntil != 0 && s.Engine.forwarder == nil && !s.Primary }, instead: (*Session).postpones},
+		{name: "CLIENT PAUSE", server: func(srv *Engine) bool { return srv.PausedUntil != 0 && srv.forwarder == nil }, state: notPrimary, instead: (*Session).postpones},
 		{name: "expiry backlog", state: func(s *Session) bool { return s.Engine.NextExpiry <= s.Engine.Keys.Now() && !s.Engine.Following.Load() }, instead: (*Session).delays},
 		{name: "MULTI", state: (*Session).queues, instead: (*Session).enqueues},
 		{name: "observers", state: (*Session).isObserved},
@@ -162,17 +199,19 @@ func commandChecks() []check {
 // mustLogIn reports whether the client has to authenticate first.
 func (s *Session) mustLogIn() bool { return !s.Authenticated && s.Engine.ACL.LoginRequired() }
 
+// notPrimary reports whether the session is not that of the primary, whose commands
+// always run.
+func notPrimary(s *Session) bool { return !s.Primary }
+
 // queues reports whether the session queues commands for EXEC.
 func (s *Session) queues() bool { return s.Multi }
 
 // isRestricted reports whether the user's rules have to be asked for each command.
 func (s *Session) isRestricted() bool { return !s.User.Unrestricted }
 
-// lacksMemory evicts keys down to maxmemory, if that is set, and reports whether it
-// is impossible. A fast batch adds little memory, so one evaluation serves all of it.
-func (s *Session) lacksMemory() bool {
-	return s.Engine.Config.Maxmemory != 0 && s.Engine.lacksMemory()
-}
+// lacksMemory evicts keys down to maxmemory, and reports whether it is impossible. A fast
+// batch adds little memory, so one evaluation serves all of it.
+func (s *Session) lacksMemory() bool { return s.Engine.lacksMemory() }
 
 // onlySubscribes reports whether the connection is limited to the commands about
 // subscriptions, because messages and replies look alike in its protocol.

@@ -74,6 +74,26 @@ func TestAddedCheck(t *testing.T) {
 	on = false
 	turn(8, 8, 1, 0)
 
+	// The state of the server is asked once for a lock hold, and after a command that may
+	// change it.
+	inServer, onServer := 0, false
+	srv.addCheck(check{name: "server", server: func(*Engine) bool { inServer++; return onServer }, refusal: refusal})
+	turn(40, 40, 3, 0) // three fast batches
+	if inServer != 1 {
+		t.Errorf("the state of the server was asked %d times for three fast batches of a turn, want 1", inServer)
+	}
+	onServer = true
+	turn(1, 0, 2, 1)
+	inServer = 0
+	ran, refused = 0, 0
+	onServer = false
+	batch := [][][]byte{{[]byte("count")}, {[]byte("unwatch")}, {[]byte("count")}}
+	s.Turn(batch, nil)
+	s.Written()
+	if ran != 2 || inServer != 2 {
+		t.Errorf("around UNWATCH: ran %d, state of the server asked %d times, want 2 and 2", ran, inServer)
+	}
+
 	srv.addCheck(check{name: "flags of other commands", flags: protocol.Admin, refusal: refusal})
 	turn(8, 8, 1, 0)
 	srv.addCheck(check{name: "flags", flags: protocol.Fast, refusal: refusal})

@@ -18,6 +18,7 @@ func (srv *Engine) since(t time.Time) time.Duration { return srv.Time.Since(t) }
 
 // Freeze reads the clock once for the commit scopes of this lock hold.
 func (srv *Engine) Freeze() {
+	srv.applyingKnown = false
 	now, check := srv.Time.Due()
 	if check {
 		srv.checkClock()

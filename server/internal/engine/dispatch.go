@@ -16,6 +16,9 @@ func (s *Session) Exec(argv [][]byte) {
 	outer := srv.Scope.enter(s, mark)
 	s.dispatch(argv)
 	srv.Scope.leave(outer)
+	if s.last == nil || s.last.mayChangeChecks() {
+		srv.applyingKnown = false
+	}
 	if s.cache != nil && !s.Multi && (s.last == nil || !s.last.KeepsCaching) {
 		s.cache.Caching = false
 	}
@@ -53,8 +56,7 @@ func (s *Session) dispatch(argv [][]byte) {
 		return
 	}
 	flags := cmd.Spec.Flags()
-	for i := range srv.checks {
-		k := &srv.checks[i]
+	for _, k := range srv.applyingChecks() {
 		if k.concerns(flags) && k.applies(s) && k.stops(s, cmd, argv, names) {
 			return
 		}

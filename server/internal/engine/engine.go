@@ -70,6 +70,9 @@ type commands struct {
 	Table  *table
 	checks []check       // in the order in which dispatch asks them
 	loaded func(*Engine) // see Parts
+
+	applying      []*check // see applyingChecks
+	applyingKnown bool
 }
 
 // parameters are the values of the parameters.

@@ -23,12 +23,13 @@ func (c *Call) execute(cmd *Command, argv [][]byte, names int, db *keyspace.DB, 
 	c.Command, c.Argv, c.DB, c.secret, c.Counted, c.stillBlocked = cmd, argv, db, nil, false, false
 	c.Engine.Keys.NoTouch = s.NoTouch && !cmd.Touches || c.Engine.MemoryState.byChange
 	cmd.Run(c)
-	c.Command, c.Argv = cmd, argv // EXEC has replaced them meanwhile
 	c.RemoveEmpty()
 	if s.cache != nil && cmd.reads() && !c.stillBlocked {
 		s.trackKeys(cmd, argv)
 	}
-	c.countError(mark)
+	if c.Reply.IsErrorAt(mark) {
+		c.countFailure(mark)
+	}
 }
 
 // run executes a command of a client, alone or in EXEC.
@@ -79,7 +80,9 @@ func (s *Session) EndWait(w *Waiter, reply func(*protocol.Reply)) {
 	c.Command, c.Argv, c.DB, c.secret, c.Counted = w.cmd, w.argv, w.db, nil, false
 	mark := s.Out.Len()
 	reply(&s.Out)
-	c.countError(mark)
+	if c.Reply.IsErrorAt(mark) {
+		c.countFailure(mark)
+	}
 	s.finish(w, mark, s.Engine.At)
 }
 

@@ -78,10 +78,15 @@ func (s *Session) runFastBatch(batch [][][]byte) (done int) {
 	u := &srv.Scope
 	c := &s.Call
 	var ran [fastBatchLimit]*Command
+	var name []byte
+	var cmd *Command
 	c.Large = false
 	for done < min(len(batch), fastBatchLimit) && !c.Large && len(u.effects) == 0 {
 		argv := batch[done]
-		cmd := srv.Table.Index.Find(argv[0])
+		if done == 0 || !bytes.Equal(argv[0], name) { // names often repeat, and comparing them is cheaper
+			name = argv[0]
+			cmd = srv.Table.Index.Find(name)
+		}
 		if cmd == nil || !cmd.quick || !cmd.arityOK(len(argv)) {
 			break
 		}

@@ -368,7 +368,7 @@ func (srv *Engine) yieldLock() {
 		srv.withholdWoken()
 	}
 	outer := srv.push()
-	srv.Busy = true
+	srv.Busy, srv.applyingKnown = true, false
 	srv.replaceLoop() // a new goroutine must read the loop's other clients
 	if srv.PausedUntil == 0 {
 		srv.Keys.Freeze()
@@ -390,7 +390,7 @@ const busyYieldTime = 200 * time.Microsecond
 
 // busyEnded resumes the goroutines that wait for the end of a script.
 func (srv *Engine) busyEnded() {
-	srv.Busy = false
+	srv.Busy, srv.applyingKnown = false, false
 	srv.idle.Broadcast()
 }
 

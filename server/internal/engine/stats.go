@@ -141,9 +141,6 @@ func (srv *Engine) record(c *Call, took time.Duration, event string) {
 	if limit := srv.Config.LatencyMonitorThreshold; limit > 0 && took.Milliseconds() >= limit {
 		srv.Latency.Add(event, now, took)
 	}
-	if now.Sub(srv.sampled[srv.newest].at) >= sampleEvery {
-		srv.sample(now)
-	}
 }
 
 // ran counts a call of a given duration. It adds to the histogram if tracked is
@@ -160,18 +157,11 @@ func (st *commandStats) ran(took time.Duration, bucket int, tracked bool) {
 	}
 }
 
-// countError counts the call's reply, which begins at mark, if it is an error.
-func (c *Call) countError(mark int) {
-	if out := c.Reply.Bytes(); len(out) > mark && out[mark] == '-' {
-		c.countFailure(out[mark:])
-	}
-}
-
-// countFailure counts a call whose reply is an error.
-func (c *Call) countFailure(reply []byte) {
+// countFailure counts a call whose reply, which begins at mark, is an error.
+func (c *Call) countFailure(mark int) {
 	c.Command.Stats.Failed++
 	if !c.Counted {
-		line, _, _ := bytes.Cut(reply[1:], []byte{'\r'})
+		line, _, _ := bytes.Cut(c.Reply.Bytes()[mark+1:], []byte{'\r'})
 		c.Engine.countError(protocol.View(line))
 	}
 }
@@ -196,6 +186,13 @@ func (srv *Engine) countError(msg string) {
 	srv.Errors[string(code)]++
 }
 
+// sampleIfDue records the counters unless the newest sample is younger than sampleEvery.
+func (srv *Engine) sampleIfDue(now time.Time) {
+	if now.Sub(srv.sampled[srv.newest].at) >= sampleEvery {
+		srv.sample(now)
+	}
+}
+
 // sample records the counters, and the peak of memory in use.
 func (srv *Engine) sample(now time.Time) {
 	srv.newest = (srv.newest + 1) % sampleCount
@@ -214,9 +211,7 @@ func (srv *Engine) NotePeak(used int64) {
 // about the last 1.6 s, as far back as the samples reach.
 func (srv *Engine) Rates() (commands, input, output float64, turned Turned) {
 	now := srv.Clock()
-	if now.Sub(srv.sampled[srv.newest].at) >= sampleEvery {
-		srv.sample(now)
-	}
+	srv.sampleIfDue(now)
 	// The newest sample that is old enough, or the oldest there is.
 	const span = sampleCount * sampleEvery
 	from := srv.sampled[srv.newest]

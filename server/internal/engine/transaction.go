@@ -179,6 +179,7 @@ func exec(c *Call) {
 		return
 	}
 	c.Reply.Array(len(queue))
+	cmd, argv := c.Command, c.Argv
 	c.Nested, s.execing = true, len(queue)
 	for _, q := range queue {
 		mark, ended := s.Out.Len(), s.End != Serving
@@ -194,4 +195,5 @@ func exec(c *Call) {
 		}
 	}
 	c.Nested, s.execing = false, 0
+	c.Command, c.Argv = cmd, argv // the queue has replaced them
 }

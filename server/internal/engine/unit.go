@@ -89,6 +89,7 @@ func (srv *Engine) finishTurn() {
 		srv.feed()
 	}
 	srv.setTimer()
+	srv.sampleIfDue(srv.At)
 	srv.Keeper.Note(srv.Changes)
 	if len(u.wake) > 0 && srv.withholds() {
 		srv.withholdWoken()
