@@ -416,9 +416,12 @@ func (t *ticker) Done() <-chan struct{} {
 // spent counts n instructions, and reports whether the script must end.
 func (t *ticker) spent(n int) bool {
 	t.left -= n
-	if t.left > 0 && !t.pulse.Load() {
-		return false
-	}
+	return (t.left <= 0 || t.pulse.Load()) && t.look()
+}
+
+// look asks whether the script must end. It is apart from spent, so that the compiler
+// inlines that.
+func (t *ticker) look() bool {
 	t.pulse.Store(false)
 	if t.end == nil && t.st.Interrupt != nil {
 		t.end = t.st.Interrupt()

@@ -71,7 +71,7 @@ func functionState(srv *engine.Engine) *script.State {
 	if fs.State == nil {
 		fs.State = script.New()
 		fs.State.Beat = srv.Scripting.Tick
-		a := &api{srv, fs.State}
+		a := &api{srv: srv, state: fs.State}
 		fs.State.Seal(a.library(false))
 	}
 	return fs.State
@@ -79,7 +79,7 @@ func functionState(srv *engine.Engine) *script.State {
 
 // loadingGlobals returns the globals of a library while it registers its functions.
 func loadingGlobals(srv *engine.Engine, state *script.State) *lua.LTable {
-	a := &api{srv, state}
+	a := &api{srv: srv, state: state}
 	redis := state.Library(map[string]lua.LGFunction{"register_function": a.registerFunction, "log": a.log})
 	a.constants(redis)
 	globals := state.Table()

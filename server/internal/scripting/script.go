@@ -98,7 +98,7 @@ func evalState(srv *engine.Engine) *script.State {
 	if sc.State == nil {
 		sc.State = script.New()
 		sc.State.Beat = sc.Tick
-		a := &api{srv, sc.State}
+		a := &api{srv: srv, state: sc.State}
 		sc.State.Seal(a.library(true))
 		sc.Cache = map[string]*engine.EvalScript{}
 	}

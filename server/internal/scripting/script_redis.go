@@ -20,7 +20,14 @@ import (
 type api struct {
 	srv   *engine.Engine
 	state *script.State
+
+	argv    [16][]byte // the arguments of the command that runs, if they are that few
+	numbers []byte     // the texts of numbers; never overwritten, as effects borrow keys
 }
+
+// numbersSize is the size of an allocation for the texts of numbers: each takes up to 24
+// bytes.
+const numbersSize = 512
 
 // library returns the table. Scripts have some more entries than functions.
 func (a *api) library(eval bool) *lua.LTable {
@@ -84,24 +91,39 @@ func (a *api) run(L *lua.LState, name string) *engine.ScriptRun {
 	return r
 }
 
-// arguments returns the arguments as a command.
+// arguments returns the arguments as a command, valid until the next call of it. The
+// caller clears a.argv after use, which would retain strings of the script.
 func (a *api) arguments(L *lua.LState) (argv [][]byte, wrong string) {
 	n := L.GetTop()
 	if n == 0 {
 		return nil, "Please specify at least one argument for this redis lib call"
 	}
-	argv = make([][]byte, n)
+	if n <= len(a.argv) {
+		argv = a.argv[:n]
+	} else {
+		argv = make([][]byte, n)
+	}
 	for i := range argv {
 		switch v := L.Get(i + 1).(type) {
 		case lua.LString:
 			argv[i] = protocol.BytesOf(string(v))
 		case lua.LNumber:
-			argv[i] = protocol.AppendFloat(nil, float64(v))
+			argv[i] = a.number(float64(v))
 		default:
 			return nil, "Lua redis lib command arguments must be strings or integers"
 		}
 	}
 	return argv, ""
+}
+
+// number returns the text of a number.
+func (a *api) number(x float64) []byte {
+	if cap(a.numbers)-len(a.numbers) < 32 {
+		a.numbers = make([]byte, 0, numbersSize)
+	}
+	at := len(a.numbers)
+	a.numbers = protocol.AppendFloat(a.numbers, x)
+	return a.numbers[at:len(a.numbers):len(a.numbers)]
 }
 
 func (a *api) call(L *lua.LState, raise bool) int {
@@ -121,6 +143,7 @@ func (a *api) call(L *lua.LState, raise bool) int {
 		bad = reply[0] == '-'
 		result, _ = luaValue(a.state, L, reply)
 	}
+	clear(a.argv[:])
 	if bad && raise {
 		a.state.Throw(L, result)
 	}
@@ -217,6 +240,7 @@ func (a *api) setRepl(L *lua.LState) int {
 // aclCheckCmd returns whether the user may run a command.
 func (a *api) aclCheckCmd(L *lua.LState) int {
 	r := a.run(L, "redis.acl_check_cmd")
+	defer clear(a.argv[:])
 	argv, wrong := a.arguments(L)
 	if wrong != "" {
 		a.fail(L, wrong)
