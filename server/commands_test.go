@@ -30,6 +30,7 @@ func newerFacts() map[string]string {
 		"wait":            "7.2: allowed in scripts, blocking",
 		"xinfo|consumers": "7.2: inactive", "xinfo|stream": "7.2: active-time",
 		"acl|log": "7.2: fields of entries",
+		"zunion":  "8.8: COUNT", "zinter": "8.8: COUNT", "zunionstore": "8.8: COUNT", "zinterstore": "8.8: COUNT",
 	}
 }
 

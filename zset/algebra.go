@@ -26,9 +26,10 @@ type Input struct {
 type Aggregate uint8
 
 const (
-	Sum Aggregate = iota // the sum of the scores
-	Min                  // the lowest score
-	Max                  // the highest score
+	Sum   Aggregate = iota // the sum of the scores
+	Min                    // the lowest score
+	Max                    // the highest score
+	Count                  // the sum of the weights of the inputs that have the member
 )
 
 // of combines two scores as Redis does: a sum that is NaN, such as +Inf plus -Inf,
@@ -48,6 +49,15 @@ func (agg Aggregate) of(a, b float64) float64 {
 		return a
 	}
 	return number(a + b)
+}
+
+// contribution returns what an input adds for a member with the given score, which is NaN for
+// an infinite score with the weight 0.
+func (agg Aggregate) contribution(score, weight float64) float64 {
+	if agg == Count {
+		return weight
+	}
+	return score * weight
 }
 
 // number returns x, or 0 for NaN.
@@ -85,7 +95,7 @@ func Union(agg Aggregate, in ...Input) *Set {
 	var sum table.Table[float64]
 	for _, input := range bySize(in) {
 		for member, score := range input.Source.All() {
-			score = number(score * input.Weight)
+			score = number(agg.contribution(score, input.Weight))
 			if have := sum.Ref(member); have != nil {
 				*have = agg.of(*have, score)
 			} else {
@@ -110,7 +120,7 @@ func Inter(agg Aggregate, in ...Input) *Set {
 	var elements []Element
 next:
 	for member, first := range sorted[0].Source.All() {
-		score := number(first * sorted[0].Weight)
+		score := number(agg.contribution(first, sorted[0].Weight))
 		for _, input := range sorted[1:] {
 			other, ok := first, true
 			if !same(sorted[0].Source, input.Source) {
@@ -119,7 +129,7 @@ next:
 			if !ok {
 				continue next
 			}
-			score = agg.of(score, other*input.Weight)
+			score = agg.of(score, agg.contribution(other, input.Weight))
 		}
 		elements = append(elements, Element{member, score})
 	}

@@ -25,7 +25,7 @@ func TestAlgebra(t *testing.T) {
 			}
 			in[i].Weight = []float64{1, 2, -1, 0, math.Inf(1)}[r.IntN(5)]
 		}
-		agg := Aggregate(r.IntN(3))
+		agg := Aggregate(r.IntN(4))
 		// The expected results, computed member by member in the order of
 		// cardinalities.
 		sources := make([]Source, len(in))
@@ -37,9 +37,9 @@ func TestAlgebra(t *testing.T) {
 		common := map[string]float64{}
 		aggregate := func(have, score float64) float64 {
 			switch {
-			case agg == Sum && math.IsNaN(have+score):
+			case (agg == Sum || agg == Count) && math.IsNaN(have+score):
 				return 0
-			case agg == Sum:
+			case agg == Sum || agg == Count:
 				return have + score
 			case agg == Min && score < have, agg == Max && score > have:
 				return score
@@ -48,7 +48,9 @@ func TestAlgebra(t *testing.T) {
 		}
 		for _, input := range sorted {
 			for member, score := range input.Source.All() {
-				score *= input.Weight
+				if score *= input.Weight; agg == Count {
+					score = input.Weight
+				}
 				product := score // in an intersection Redis aggregates NaN as such
 				if math.IsNaN(score) {
 					score = 0

@@ -88,6 +88,8 @@ func readZalgebra(c *engine.Call, op zalgebra, store bool, in []zset.Input) (o z
 				o.agg = zset.Min
 			case c.Is("MAX"):
 				o.agg = zset.Max
+			case c.Is("COUNT"):
+				o.agg = zset.Count
 			default:
 				c.Fail(protocol.ErrSyntax)
 			}
@@ -106,7 +108,7 @@ func zunionRow() engine.Command {
 		Group: "sorted-set", Since: "6.2.0",
 		Complexity: "O(N log N), N members of all sorted sets",
 		Summary:    "Members that any of the sorted sets has, with the combination of their scores",
-		Syntax:     "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:SUM|MIN|MAX] [WITHSCORES]",
+		Syntax:     "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:(SUM | MIN | MAX | COUNT@8.8.0)] [WITHSCORES]",
 	}, Run: zunion}
 }
 
@@ -118,7 +120,7 @@ func zinterRow() engine.Command {
 		Group: "sorted-set", Since: "6.2.0",
 		Complexity: "O(N*K + M log M), N members of the smallest of K sorted sets, M returned",
 		Summary:    "Members that all sorted sets have, with the combination of their scores",
-		Syntax:     "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:SUM|MIN|MAX] [WITHSCORES]",
+		Syntax:     "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:(SUM | MIN | MAX | COUNT@8.8.0)] [WITHSCORES]",
 	}, Run: zinter}
 }
 
@@ -158,7 +160,7 @@ func zunionstoreRow() engine.Command {
 		Group: "sorted-set", Since: "2.0.0",
 		Complexity: "O(N log N), N members of all sorted sets",
 		Summary:    "Store the result of ZUNION in destination",
-		Syntax:     "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:SUM|MIN|MAX]",
+		Syntax:     "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:(SUM | MIN | MAX | COUNT@8.8.0)]",
 	}, Run: zunionstore}
 }
 
@@ -170,7 +172,7 @@ func zinterstoreRow() engine.Command {
 		Group: "sorted-set", Since: "2.0.0",
 		Complexity: "O(N*K + M log M), N members of the smallest of K sorted sets, M stored",
 		Summary:    "Store the result of ZINTER in destination",
-		Syntax:     "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:SUM|MIN|MAX]",
+		Syntax:     "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:(SUM | MIN | MAX | COUNT@8.8.0)]",
 	}, Run: zinterstore}
 }
 
