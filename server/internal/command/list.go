@@ -14,6 +14,7 @@ import (
 func ListCommands() []engine.Command {
 	return []engine.Command{
 		blmoveRow(),
+		blmovemRow(),
 		blmpopRow(),
 		blpopRow(),
 		brpopRow(),
@@ -22,6 +23,7 @@ func ListCommands() []engine.Command {
 		linsertRow(),
 		llenRow(),
 		lmoveRow(),
+		lmovemRow(),
 		lmpopRow(),
 		lpopRow(),
 		lposRow(),
@@ -108,11 +110,16 @@ func moveOrWait(c *engine.Call, source, destination []byte, from, to side) {
 	if !c.OK() || moveElement(c, source, destination, from, to) {
 		return
 	}
-	timeout := (*protocol.Reply).NullArray
-	if !c.MayBlock() { // as in Redis: the reply is a null array after a timeout, but a plain null in MULTI
-		timeout = (*protocol.Reply).Null
+	c.Wait(deadline, keyspace.KindList, moveTimeout(c), source)
+}
+
+// moveTimeout returns what replies at the timeout of BLMOVE. As in Redis the reply is a null array
+// after a timeout, but a plain null in MULTI.
+func moveTimeout(c *engine.Call) func(*protocol.Reply) {
+	if c.MayBlock() {
+		return (*protocol.Reply).NullArray
 	}
-	c.Wait(deadline, keyspace.KindList, timeout, source)
+	return (*protocol.Reply).Null
 }
 
 // moveElement moves an element from one list to another, or within one, and replies it. It

@@ -57,6 +57,7 @@ type Want struct {
 	Scores  score.Range
 	Group   string
 	MinIdle int64 // milliseconds
+	Length  int64 // the least number of elements of a list
 }
 
 // In reports whether the condition holds for the value of a key; nil if there is no
@@ -67,6 +68,9 @@ func (w *Want) In(value any, now int64) bool {
 	}
 	if w.Grouped {
 		return w.groupReady(value.(*sequence.Stream), now)
+	}
+	if w.Length > 0 {
+		return int64(value.(*sequence.List).Len()) >= w.Length
 	}
 	if !w.Ranged {
 		return true
