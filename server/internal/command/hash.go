@@ -17,6 +17,7 @@ func HashCommands() []engine.Command {
 		hexistsRow(),
 		hgetRow(),
 		hgetallRow(),
+		himportRow(),
 		hincrbyRow(),
 		hincrbyfloatRow(),
 		hkeysRow(),

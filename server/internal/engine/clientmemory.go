@@ -26,7 +26,7 @@ type clientMemory struct {
 
 // weight is the state of a session in clientMemory.
 type weight struct {
-	nameBytes int64 // bytes of the names of watched keys and subscriptions
+	nameBytes int64 // bytes of the names of watched keys, subscriptions and fieldsets
 	weighed   int64 // its part of the total
 	size      int8  // its class of size, from 1; 0: none
 	position  int   // position in that class

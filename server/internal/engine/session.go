@@ -31,6 +31,7 @@ type Session struct {
 	subscriptions subscription.Names
 	forwarded     *forwarded       // nil unless commands were forwarded
 	cache         *tracking.Client // state of CLIENT TRACKING; nil without tracking
+	fieldsets     map[string][][]byte
 
 	stall
 	End EndState
@@ -206,6 +207,7 @@ func (s *Session) Reset() {
 	s.discard()
 	s.unsubscribeAll()
 	s.Untrack()
+	s.DropFieldsets()
 	s.Readonly = false
 	s.Engine.stopMonitor(s)
 	if s.Replica {
