@@ -29,6 +29,7 @@ func StringCommands() []engine.Command {
 		incrRow(),
 		incrbyRow(),
 		incrbyfloatRow(),
+		increxRow(),
 		lcsRow(),
 		mgetRow(),
 		msetRow(),

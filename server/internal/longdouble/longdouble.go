@@ -127,3 +127,13 @@ func Format(x *big.Float) []byte {
 	}
 	return []byte(s)
 }
+
+// Largest returns the finite long double that is farthest from zero.
+func Largest(negative bool) *big.Float {
+	x := new(big.Float).SetPrec(longDoubleBits).SetInt(new(big.Int).SetUint64(1<<longDoubleBits - 1))
+	x.SetMantExp(x, maxExponent-longDoubleBits)
+	if negative {
+		x.Neg(x)
+	}
+	return x
+}
