@@ -89,7 +89,7 @@ func (l *Loader) insert(batch []job) {
 		db := l.Keys.DB(j.db)
 		switch {
 		case j.value == nil:
-		case j.deadline != 0 && j.deadline < now:
+		case j.deadline != 0 && j.deadline < now && !l.Keys.OnStandby(): // else the primary removes it
 			l.past = append(l.past, Key{db, j.key})
 			l.Expired++
 		default:

@@ -143,6 +143,9 @@ func (ks *Keyspace) Standby(on bool) {
 	ks.forgetViews()
 }
 
+// OnStandby reports whether Standby is on.
+func (ks *Keyspace) OnStandby() bool { return ks.standby }
+
 // Reveal makes expired data visible, for the commands by which a copy follows the other
 // keyspace: nothing expires until Reveal is called with false. Then readers see the data
 // as before.

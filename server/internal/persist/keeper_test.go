@@ -59,7 +59,8 @@ func (h *host) Durable() {
 	}
 }
 
-// open returns a host whose keeper has loaded the file at path.
+// open returns a host whose keeper has loaded the file at path. With standby "yes" in
+// settings its keyspace is that of a replica.
 func open(path string, settings map[string]string) (*host, error) {
 	c := config.Defaults()
 	c.Dir, c.Dbfilename = filepath.Dir(path), filepath.Base(path)
@@ -68,6 +69,8 @@ func open(path string, settings map[string]string) (*host, error) {
 		c.Appendonly, c.Appendfsync = true, "always"
 	}
 	h := &host{keys: keyspace.New(16, keyspace.Hooks{}), durable: make(chan struct{})}
+	h.keys.Standby(settings["standby"] == "yes")
+	h.keys.SetNow(time.Now().UnixMilli())
 	h.k = persist.New(persist.Options{Keys: h.keys, Settings: &c, Log: slog.New(slog.DiscardHandler), Start: time.Now()}, h)
 	if err := h.k.Open(); err != nil {
 		return nil, err
@@ -157,6 +160,59 @@ func TestWaitsForCheckpoint(t *testing.T) {
 			t.Errorf("%s: a is %s, loaded %d times", path, got, again.loads)
 		}
 		again.k.Close(false)
+	}
+}
+
+// TestExpiredOnStandby checks that a fresh file of a replica has the keys that the primary
+// has not removed yet, though they are expired here: changes of them may follow.
+func TestExpiredOnStandby(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "k.db")
+	replica := map[string]string{"standby": "yes", "appendfsync": "always"}
+	h, err := open(path, replica)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(value string, deadline int64) {
+		h.Maintain(func() {
+			h.keys.Reveal(true)
+			db := h.keys.DB(0)
+			e := db.Edit([]byte("a"))
+			if e == nil {
+				h.set("a", value)
+				e = db.Edit([]byte("a"))
+			}
+			db.SetString(e, []byte(value))
+			db.SetDeadline(e, deadline)
+			h.keys.Seal()
+			h.keys.Reveal(false)
+			h.changes++
+			h.waits, h.epoch, h.durable = true, h.k.Epoch(), make(chan struct{})
+		})
+		select {
+		case <-h.durable:
+		case <-time.After(time.Minute):
+			t.Fatal("no checkpoint")
+		}
+	}
+	past := time.Now().Add(-time.Hour).UnixMilli()
+	write("1", past)
+	h.Maintain(h.k.LoseTrack) // a fresh file follows
+	write("2", past)
+	write("3", past)
+	if err := h.k.Close(false); err != nil {
+		t.Fatal(err)
+	}
+	again, err := open(path, replica)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.k.Close(false)
+	if got := again.get("a"); got != "(none)" {
+		t.Errorf("clients see %s", got)
+	}
+	again.keys.Reveal(true)
+	if got := again.get("a"); got != "3" {
+		t.Errorf("commands of the primary see %s", got)
 	}
 }
 

@@ -181,7 +181,9 @@ func (r *Rewrite) piece(keys *keyspace.Keyspace, c *Checkpoint) {
 		id := r.Keys[r.at]
 		base := snapshot.Base{Space: id.space, Key: id.key}
 		if db := dbs[id.space]; db != nil {
-			if e := db.Peek(protocol.BytesOf(id.key)); e != nil {
+			// The journal has changes of expired keys, too: the primary of a replica may
+			// not have removed them yet.
+			if e := db.Stored(protocol.BytesOf(id.key)); e != nil {
 				p := db.Pin(e)
 				base.Chunks = p.Chunks
 				bytes += p.Size()
