@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -212,7 +213,17 @@ func TestForwardCluster(t *testing.T) {
 			t.Errorf("%q: %v, want an error with %q", args, err, part)
 		}
 	}
-	fails("concerns all keys", "RANDOMKEY")
+	chosen := map[byte]bool{} // the last characters of keys
+	for range 100 {
+		key := must[string](t)(rdb.RandomKey(ctx).Result())
+		if n, err := strconv.Atoi(strings.TrimPrefix(key, "k")); err != nil || n < 0 || n >= 200 {
+			t.Fatalf("RANDOMKEY: %q", key)
+		}
+		chosen[key[len(key)-1]] = true
+	}
+	if len(chosen) < 5 {
+		t.Errorf("100 times RANDOMKEY: keys that end with %v", chosen)
+	}
 	if n := must[int64](t)(rdb.DBSize(ctx).Result()); n != 200 {
 		t.Errorf("DBSIZE: %d keys of 200", n)
 	}
@@ -251,6 +262,33 @@ func TestForwardCluster(t *testing.T) {
 		t.Errorf("DBSIZE in a transaction: %v", err)
 	}
 	fails("CROSSSLOT", "MGET", "k1", "k2")
+	if _, err := rdb.TxPipelined(ctx, func(p redis.Pipeliner) error { p.RandomKey(ctx); return nil }); err == nil || !strings.Contains(err.Error(), "concerns all keys") {
+		t.Errorf("RANDOMKEY in a transaction: %v", err)
+	}
+
+	// Commands of zsetd run as functions.
+	fails("Function not found", "ZADDEX", "{z}", "EX", 60, "MEMBERS", 1, 5, "m")
+	library := must[[]byte](t)(os.ReadFile("../../cmd/zsetd/zsetd.lua"))
+	must[string](t)(rdb.FunctionLoad(ctx, string(library)).Result())
+	for i := range 20 {
+		key := fmt.Sprint("z", i)
+		if n := must[any](t)(rdb.Do(ctx, "ZADDEX", key, "EX", 60, "MEMBERS", 1, 5, "m").Result()); n != int64(1) {
+			t.Errorf("ZADDEX %s: %v", key, n)
+		}
+	}
+	replies := must[[]redis.Cmder](t)(rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.ZAdd(ctx, "{z}", redis.Z{Score: 1, Member: "a"})
+		p.Do(ctx, "ZADDEX", "{z}", "EX", 60, "MEMBERS", 1, 5, "m")
+		p.Do(ctx, "ZTTL", "{z}", "MEMBERS", 2, "a", "m")
+		return nil
+	}))
+	if got := fmt.Sprint(replies[1].(*redis.Cmd).Val(), replies[2].(*redis.Cmd).Val()); got != "1 [-1 60]" {
+		t.Errorf("ZADDEX and ZTTL in a transaction: %s", got)
+	}
+	fails("unknown command", "BZCLAIM", 1, 1, "{z}", 0, 1, 2)
+	for i := range 20 {
+		must[int64](t)(rdb.Del(ctx, fmt.Sprint("z", i)).Result())
+	}
 	script := redis.NewScript("return redis.call('incr', KEYS[1])")
 	must[string](t)(script.Load(ctx, rdb).Result())
 	for i := range 20 {

@@ -58,6 +58,7 @@ type Upstream interface {
 type ForwardRequest struct {
 	Name     string   // for errors
 	Commands [][]byte // encoded: one, or those between MULTI and EXEC
+	Calls    [][]byte // the same, for a server that has those of zsetd as functions; nil if there are none
 	Bytes    int      // of Commands
 	DB       int
 	Version  int   // of the protocol
@@ -92,6 +93,7 @@ const (
 	SumOfNodes               // all primaries; the reply is the sum of theirs
 	ListOfNodes              // all primaries; the reply is the elements of theirs
 	ScanOfNodes              // one primary after the other, as the cursor in the first argument says
+	OneOfNodes               // one primary by chance, more often if it has more keys
 	NoNode                   // it concerns all keys and has one reply: refused
 )
 
@@ -202,15 +204,15 @@ func (s *Session) forwardRequest(cmd *Command, argv [][]byte) *ForwardRequest {
 
 // addForwarded adds a command to a request.
 func (s *Session) addForwarded(r *ForwardRequest, cmd *Command, argv [][]byte) {
-	n := 16
-	for _, a := range argv {
-		n += len(a) + 16
-	}
-	b := make([]byte, 0, n)
-	b = append(protocol.AppendInt(append(b, '*'), int64(len(argv))), "\r\n"...)
-	for _, a := range argv {
-		b = append(protocol.AppendInt(append(b, '$'), int64(len(a))), "\r\n"...)
-		b = append(append(b, a...), "\r\n"...)
+	b := encodeRequest(argv)
+	if cmd.isFunction() {
+		for len(r.Calls) < len(r.Commands) {
+			r.Calls = append(r.Calls, r.Commands[len(r.Calls)])
+		}
+		call := slices.Concat([][]byte{[]byte("FCALL"), []byte(cmd.Name), []byte("1")}, argv[1:])
+		r.Calls = append(r.Calls, encodeRequest(call))
+	} else if r.Calls != nil {
+		r.Calls = append(r.Calls, b)
 	}
 	r.Commands = append(r.Commands, b)
 	r.Bytes += len(b)
@@ -237,6 +239,27 @@ func (s *Session) addForwarded(r *ForwardRequest, cmd *Command, argv [][]byte) {
 	}
 }
 
+// isFunction reports whether the command is one of zsetd that Redis and Valkey have as a
+// function of the library of "zsetd functions", with the same arguments: those with one
+// key that do not wait.
+func (c *Command) isFunction() bool {
+	return c.Since == ExtensionSince && c.Group == "sorted-set" && !c.Spec.Flags().Has(protocol.Blocking)
+}
+
+// encodeRequest returns a command in the encoding of the protocol.
+func encodeRequest(argv [][]byte) []byte {
+	n := 16
+	for _, a := range argv {
+		n += len(a) + 16
+	}
+	b := append(protocol.AppendInt(append(make([]byte, 0, n), '*'), int64(len(argv))), "\r\n"...)
+	for _, a := range argv {
+		b = append(protocol.AppendInt(append(b, '$'), int64(len(a))), "\r\n"...)
+		b = append(append(b, a...), "\r\n"...)
+	}
+	return b
+}
+
 // placeWithoutKeys returns where a command without keys runs in a cluster.
 func (c *Command) placeWithoutKeys() Place {
 	switch f := c.Spec.Flags(); {
@@ -245,6 +268,7 @@ func (c *Command) placeWithoutKeys() Place {
 	case !f.Has(protocol.ReadOnly) || c.Keys != "":
 		return AnyNode
 	}
+	place := NoNode
 	for tip := range strings.FieldsSeq(c.Tips) {
 		switch tip {
 		case "response_policy:agg_sum":
@@ -253,9 +277,11 @@ func (c *Command) placeWithoutKeys() Place {
 			return ListOfNodes
 		case "request_policy:special":
 			return ScanOfNodes
+		case "request_policy:all_shards":
+			place = OneOfNodes // unless another tip says how replies are joined
 		}
 	}
-	return NoNode
+	return place
 }
 
 // toUpstream returns the connection of the session, which it makes if there is none.

@@ -23,8 +23,11 @@
 // A request goes to the node of its first key's slot. MOVED, ASK and TRYAGAIN are
 // followed; the map of slots is read again when a node is away. Commands without keys run
 // at any node, or at all primaries (SCRIPT LOAD, FLUSHALL), whose replies are joined
-// (DBSIZE, KEYS, and SCAN call by call, see join.go), or are refused (RANDOMKEY), as the
-// engine says. Keys of several slots are refused by the nodes.
+// (DBSIZE, KEYS, and SCAN call by call, see join.go), or at one of them by chance
+// (RANDOMKEY), as the engine says. Keys of several slots are refused by the nodes.
+//
+// A server that is no zsetd receives the commands of zsetd as calls of the functions that
+// "zsetd functions" prints.
 //
 // # Transactions
 //

@@ -2,6 +2,7 @@ package forward
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -40,6 +42,7 @@ type Home struct {
 	cancel context.CancelFunc
 	gone   sync.WaitGroup
 	hub    *hub
+	kind   atomic.Uint32 // of the servers, see encoded
 
 	mu        sync.Mutex
 	slots     []string // the addresses of the primaries, by slot; nil before the first use
@@ -199,6 +202,36 @@ func (c *conn) alive() bool {
 	c.SetReadDeadline(time.Time{})
 	var timeout net.Error
 	return err == nil || errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// Values of Home.kind.
+const (
+	kindUnknown = iota
+	kindZsetd
+	kindOther // Redis or Valkey
+)
+
+// encoded returns the commands of a request as the server of c understands them. A server
+// that is no zsetd has the commands of zsetd as functions, if the library is loaded; its
+// error says so otherwise. The first such request asks c, which must not wait for replies.
+func (h *Home) encoded(c *conn, r *engine.ForwardRequest) [][]byte {
+	if r.Calls == nil {
+		return r.Commands
+	}
+	if h.kind.Load() == kindUnknown {
+		reply, err := c.ask("INFO", "server")
+		switch {
+		case err != nil:
+		case bytes.Contains(reply, []byte("\nzsetd_version:")):
+			h.kind.Store(kindZsetd)
+		default:
+			h.kind.Store(kindOther)
+		}
+	}
+	if h.kind.Load() == kindOther {
+		return r.Calls
+	}
+	return r.Commands
 }
 
 // node returns the address of the server that has a slot; -1 is any.

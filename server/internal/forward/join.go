@@ -3,6 +3,7 @@ package forward
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -47,6 +48,34 @@ func (u *upstream) joined(r *engine.ForwardRequest) []byte {
 		return append(fmt.Appendf(nil, "*%d\r\n", sum), body...)
 	}
 	return fmt.Appendf(nil, ":%d\r\n", sum)
+}
+
+// oneOf sends a request to one primary, which it chooses by chance in proportion to the
+// number of keys.
+func (u *upstream) oneOf(r *engine.ForwardRequest) []byte {
+	addrs, err := u.home.nodes()
+	if err != nil {
+		return u.unreached(err)
+	}
+	total, chosen := int64(0), (*conn)(nil)
+	count := *r
+	count.Commands, count.Calls = [][]byte{encode("DBSIZE")}, nil
+	for _, addr := range addrs {
+		c, err := u.connect(addr, r)
+		if err != nil {
+			u.home.lost()
+			return u.unreached(err)
+		}
+		reply := u.exchange(c, &count, false)
+		if errorText(reply) != "" {
+			return reply
+		}
+		n, _ := protocol.ParseInt(bytes.TrimSuffix(bytes.TrimPrefix(reply, []byte(":")), []byte("\r\n")))
+		if total += n; chosen == nil || n > 0 && rand.Int64N(total) < n {
+			chosen = c
+		}
+	}
+	return u.exchange(chosen, r, false)
 }
 
 // A scan visits the nodes in the order of their lowest slots. Its cursor is that slot and

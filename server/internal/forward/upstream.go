@@ -117,6 +117,8 @@ func (u *upstream) serve(batch []*engine.ForwardRequest) (n int) {
 		u.answer(r, u.everywhere(r))
 	case clustered && r.Slot < 0 && r.Place == engine.ScanOfNodes:
 		u.answer(r, u.scan(r))
+	case clustered && r.Slot < 0 && r.Place == engine.OneOfNodes:
+		u.answer(r, u.oneOf(r))
 	case clustered && r.Slot < 0 && r.Place.Joins():
 		u.answer(r, u.joined(r))
 	default:
@@ -275,7 +277,7 @@ func (c *conn) write(pieces ...[]byte) <-chan struct{} {
 func (u *upstream) pipeline(c *conn, group []*engine.ForwardRequest) {
 	var pieces [][]byte
 	for _, r := range group {
-		pieces = append(pieces, r.Commands[0])
+		pieces = append(pieces, u.home.encoded(c, r)[0])
 	}
 	written := c.write(pieces...)
 	var aside [][]byte // replies from the first redirected one on
@@ -387,10 +389,10 @@ func (u *upstream) follow(r *engine.ForwardRequest, reply []byte, from *conn) ([
 // exchange sends a request alone, and returns its reply.
 func (u *upstream) exchange(c *conn, r *engine.ForwardRequest, asking bool) []byte {
 	u.flush()
-	pieces := r.Commands[:1]
+	pieces := u.home.encoded(c, r)[:1]
 	replies := 1
 	if asking {
-		pieces = [][]byte{encode("ASKING"), r.Commands[0]}
+		pieces = [][]byte{encode("ASKING"), pieces[0]}
 		replies = 2
 	}
 	written := c.write(pieces...)
@@ -522,6 +524,7 @@ func (u *upstream) withWatches(r *engine.ForwardRequest) (c *conn, reply []byte)
 // execute runs a transaction at one server. Its commands are sent only when MULTI has been
 // accepted. A redirection of one of them is the reply: then none has run.
 func (u *upstream) execute(c *conn, r *engine.ForwardRequest, asking bool) []byte {
+	commands := u.home.encoded(c, r)
 	if asking {
 		if _, err := c.ask("ASKING"); err != nil {
 			u.drop(c)
@@ -532,10 +535,10 @@ func (u *upstream) execute(c *conn, r *engine.ForwardRequest, asking bool) []byt
 		u.drop(c)
 		return u.unreached(err)
 	}
-	written := c.write(slices.Concat(r.Commands, [][]byte{encode("EXEC")})...)
+	written := c.write(slices.Concat(commands, [][]byte{encode("EXEC")})...)
 	defer func() { <-written }()
 	refusal := ""
-	for range r.Commands {
+	for range commands {
 		reply, err := appendReply(nil, c.in, r.Limit)
 		if err != nil {
 			return u.lost(c, err)
