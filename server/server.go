@@ -47,6 +47,9 @@ type Options struct {
 	// without locks, and must return when ctx ends.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
+	// Machine takes the place of parts of the machine in the simulations of this module.
+	Machine engine.Machine
+
 	// ConfigFile is the path of the file that Config was read from, for INFO.
 	ConfigFile string
 
@@ -116,7 +119,7 @@ func CheckConfig(o Options) error {
 
 // engine returns the options of the engine.
 func (o Options) engine() engine.Options {
-	return engine.Options{Config: o.Config, File: o.File, ConfigFile: o.ConfigFile, Logger: o.Logger, LogLevel: o.LogLevel}
+	return engine.Options{Config: o.Config, File: o.File, ConfigFile: o.ConfigFile, Logger: o.Logger, LogLevel: o.LogLevel, Machine: o.Machine}
 }
 
 // ReadArgs parses a command line as redis-server does: optionally a configuration

@@ -300,7 +300,13 @@ func (f *File) Publish(path string) error {
 	return nil
 }
 
-// sync runs an operation that makes data durable, or fails if a test wants it to.
+// Disturb makes f call fault before each operation that makes data durable, with its
+// name: "commit", "sync", "rename", "sync directory". An error of fault is that of
+// the operation, which is not executed. Around a commit f also calls it with "committed"
+// and "verify", and ignores errors. Simulations use it.
+func (f *File) Disturb(fault func(operation string) error) { f.fault = fault }
+
+// sync runs an operation that makes data durable, or fails if a simulation wants it to.
 func (f *File) sync(op string, do func() error) error {
 	if f.fault != nil {
 		if err := f.fault(op); err != nil {

@@ -140,6 +140,8 @@ type Options struct {
 	// LogLevel, if not nil, follows the parameter loglevel. Pass it to the handler
 	// of Logger.
 	LogLevel *slog.LevelVar
+
+	Machine Machine
 }
 
 // Parts are the packages above the engine that New puts together.
@@ -183,7 +185,9 @@ func New(o Options, p Parts) (*Engine, error) {
 	srv.StartMemory = max(leastMemory, UsedMemory()-before) // the collector may have run meanwhile
 	srv.logStart()
 	srv.NotePeak(srv.StartMemory)
-	srv.Keeper = persist.New(persist.Options{Keys: srv.Keys, Settings: &srv.Config, Log: srv.Log, Start: srv.Start}, (*host)(srv))
+	srv.Keeper = persist.New(persist.Options{
+		Keys: srv.Keys, Settings: &srv.Config, Log: srv.Log, Start: srv.Start, Disk: o.Machine.Disk,
+	}, (*host)(srv))
 	if err := srv.Keeper.Open(); err != nil { // from here on the server is in concurrent use
 		srv.timer.Stop()
 		return nil, err
@@ -239,6 +243,9 @@ func configured(o Options, p Parts) (*Engine, error) {
 	}
 	if srv.level == nil {
 		srv.level = new(slog.LevelVar)
+	}
+	if o.Machine.Clock != nil {
+		srv.Time.Read(*o.Machine.Clock)
 	}
 	srv.Start = srv.Time.Start()
 	srv.Scope.srv = srv

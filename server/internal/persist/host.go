@@ -15,6 +15,8 @@ type Options struct {
 	Settings *config.Settings // read with the lock held; see Keeper.Apply
 	Log      *slog.Logger
 	Start    time.Time // of the server: the time of the last save until there is one
+
+	Disk func(operation string) error // see snapshot.File.Disturb; nil without a simulation
 }
 
 // Stream is the position in a stream of changes to which the data of a file belong.

@@ -283,6 +283,7 @@ func (k *Keeper) create() error {
 	if err != nil {
 		return err
 	}
+	file.Disturb(k.o.Disk)
 	if _, err := file.Write(&snapshot.Checkpoint{Spaces: k.o.Keys.Spaces(), LastSpace: k.o.Keys.LastSpace(), Time: k.o.Start}); err != nil {
 		return errors.Join(err, file.Discard())
 	}
@@ -323,6 +324,7 @@ func (k *Keeper) loadedFrom(l *archive.Loader, file *snapshot.File, err error) {
 		k.o.Log.Error("cannot load the data", "error", k.loadErr)
 	} else {
 		k.file, k.Stats = file, measure(file)
+		k.file.Disturb(k.o.Disk)
 		k.track()
 		if s := file.Manifest().Stream; s != nil {
 			k.host.Continue(*s)
@@ -694,6 +696,7 @@ func (k *Keeper) writeFresh(c *Checkpoint) (done bool, err error) {
 		if k.fresh, err = snapshot.Beside(k.Path); err != nil {
 			return false, err
 		}
+		k.fresh.Disturb(k.o.Disk)
 	}
 	if k.fresh == nil {
 		return false, errors.New("the new data file is missing")
