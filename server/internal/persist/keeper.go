@@ -504,6 +504,8 @@ func (k *Keeper) Note(changes int64) {
 	switch {
 	case k.o.Keys.Recorded() > k.Limits.Pending:
 		k.overflow()
+	case k.always && k.Failed != nil:
+		k.setTimer(k.retry)
 	case k.always:
 		if k.o.Keys.Recorded() > 0 {
 			k.Wake()

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/config"
@@ -23,6 +26,7 @@ type host struct {
 	k       *persist.Keeper
 	changes int64
 	loads   int
+	calls   int // of Maintain
 	failed  int
 	stream  *persist.Stream
 
@@ -34,6 +38,9 @@ type host struct {
 func (h *host) Maintain(f func()) {
 	h.lock.Lock()
 	defer h.lock.Unlock()
+	if h.calls++; h.calls > 100_000 {
+		panic("the keeper does not wait")
+	}
 	f()
 	h.k.Note(h.changes)
 }
@@ -62,6 +69,11 @@ func (h *host) Durable() {
 // open returns a host whose keeper has loaded the file at path. With standby "yes" in
 // settings its keyspace is that of a replica.
 func open(path string, settings map[string]string) (*host, error) {
+	return openOn(path, settings, nil)
+}
+
+// openOn is open on a simulated disk.
+func openOn(path string, settings map[string]string, disk func(operation string) error) (*host, error) {
 	c := config.Defaults()
 	c.Dir, c.Dbfilename = filepath.Dir(path), filepath.Base(path)
 	c.Save = nil
@@ -71,7 +83,7 @@ func open(path string, settings map[string]string) (*host, error) {
 	h := &host{keys: keyspace.New(16, keyspace.Hooks{}), durable: make(chan struct{})}
 	h.keys.Standby(settings["standby"] == "yes")
 	h.keys.SetNow(time.Now().UnixMilli())
-	h.k = persist.New(persist.Options{Keys: h.keys, Settings: &c, Log: slog.New(slog.DiscardHandler), Start: time.Now()}, h)
+	h.k = persist.New(persist.Options{Keys: h.keys, Settings: &c, Log: slog.New(slog.DiscardHandler), Start: time.Now(), Disk: disk}, h)
 	if err := h.k.Open(); err != nil {
 		return nil, err
 	}
@@ -213,6 +225,56 @@ func TestExpiredOnStandby(t *testing.T) {
 	again.keys.Reveal(true)
 	if got := again.get("a"); got != "3" {
 		t.Errorf("commands of the primary see %s", got)
+	}
+}
+
+// TestFullDisk checks that with appendfsync always a keeper whose disk is full waits between
+// two attempts, and saves when there is space.
+func TestFullDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "k.db")
+	synctest.Test(t, func(t *testing.T) {
+		full, attempts := false, 0
+		h, err := openOn(path, map[string]string{"appendfsync": "always"}, func(operation string) error {
+			if operation == "commit" && full {
+				attempts++
+				return &fs.PathError{Op: "write", Path: path, Err: syscall.ENOSPC}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Maintain(func() {
+			full = true
+			h.set("a", "1")
+		})
+		time.Sleep(10500 * time.Millisecond)
+		h.Maintain(func() { h.set("b", "2") })
+		time.Sleep(10500 * time.Millisecond)
+		if attempts < 20 || attempts > 30 {
+			t.Errorf("%d attempts in 21 seconds", attempts)
+		}
+		if h.calls > 1000 {
+			t.Errorf("%d times the lock was taken", h.calls)
+		}
+		h.Maintain(func() { full = false })
+		time.Sleep(2 * time.Second)
+		h.Maintain(func() {
+			if !h.k.Saved(h.k.Epoch() - 1) {
+				t.Error("the data are not on the disk")
+			}
+		})
+		if err := h.k.Close(false); err != nil {
+			t.Error(err)
+		}
+	})
+	again, err := open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.k.Close(false)
+	if got := again.get("a") + again.get("b"); got != "12" {
+		t.Errorf("a and b are %s", got)
 	}
 }
 
