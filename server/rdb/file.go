@@ -242,11 +242,13 @@ func (in *input) problem(other error) error {
 // end reads the checksum, which files have since version 5 and which may be turned
 // off.
 func (in *input) end(version int) error {
+	in.settle()
 	if version < 5 {
 		return nil
 	}
 	want := in.sum
 	got := in.uint64()
+	in.settle()
 	switch {
 	case in.bad:
 		return in.problem(ErrFormat)
@@ -376,7 +378,7 @@ func (w *Writer) WriteKey(dst []byte, write func([]byte) error, db int, key stri
 	c, start := w.codec, len(dst)
 	c.spill = func(part []byte) ([]byte, bool) {
 		if err == nil {
-			w.sum = c.sum(w.sum, part[start:])
+			w.sum = c.crc.sum(w.sum, part[start:])
 			start = 0
 			err = write(part)
 		}
@@ -403,6 +405,6 @@ func (w *Writer) AppendEnd(dst []byte) []byte {
 }
 
 func (w *Writer) add(dst []byte, start int) []byte {
-	w.sum = w.codec.sum(w.sum, dst[start:])
+	w.sum = w.codec.crc.sum(w.sum, dst[start:])
 	return dst
 }

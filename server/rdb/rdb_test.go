@@ -24,7 +24,7 @@ func newTestCodec() *Codec {
 }
 
 func TestChecksum(t *testing.T) {
-	if got := newTestCodec().sum(0, []byte("123456789")); got != 0xe9c6d914c4b8d9ca {
+	if got := newTestCodec().crc.sum(0, []byte("123456789")); got != 0xe9c6d914c4b8d9ca {
 		t.Errorf("%x", got)
 	}
 }

@@ -2,14 +2,16 @@ package rdb
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc64"
 	"io"
 	"math"
 	"strconv"
+	"strings"
 
+	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
@@ -48,7 +50,7 @@ func (c *Codec) Payload(b []byte) (any, error) {
 	if !known(v) {
 		return nil, ErrChecksum
 	}
-	if !c.SkipChecksums && c.sum(0, b[:len(b)-8]) != binary.LittleEndian.Uint64(footer[2:]) {
+	if !c.SkipChecksums && c.crc.sum(0, b[:len(b)-8]) != binary.LittleEndian.Uint64(footer[2:]) {
 		return nil, ErrChecksum
 	}
 	in := input{rest: body, valkey: v == versionValkey}
@@ -66,19 +68,38 @@ func (c *Codec) Payload(b []byte) (any, error) {
 // input is bytes to read: all of them in memory, or the contents of a file. Once it
 // has ended too early or was invalid it is bad, and yields zeros.
 type input struct {
-	rest []byte // the unread bytes in memory
-	file *bufio.Reader
-	crc  *crc64.Table
-	sum  uint64 // of the file, so far
-	bad  bool
-	err  error // the error of reading the file
+	rest  []byte // the unread bytes in memory
+	file  *bufio.Reader
+	chunk []byte // a copy of the bytes that file has buffered, which ends with rest
+	crc   *crcTables
+	sum   uint64 // of the file up to chunk
+	bad   bool
+	err   error // the error of reading the file
 
 	valkey  bool   // the dialect: some numbers have other meanings there
 	omitted string // description of the dropped part of the last value
 }
 
-// read adds bytes of a file to its checksum.
-func (in *input) read(b []byte) { in.sum = ^crc64.Update(^in.sum, in.crc, b) }
+// settle removes the bytes that were read from the chunk, and adds them to the checksum.
+func (in *input) settle() {
+	done := in.chunk[:len(in.chunk)-len(in.rest)]
+	in.sum = in.crc.sum(in.sum, done)
+	in.chunk = in.rest
+	in.file.Discard(len(done)) // which are buffered
+}
+
+// fill reads the next chunk of a file, of at least n bytes, which is at most ReadSize. Each
+// chunk is memory of its own: the bytes of earlier ones stay as they are.
+func (in *input) fill(n int) {
+	in.settle()
+	if _, in.err = in.file.Peek(n); in.err != nil {
+		in.fail()
+		return
+	}
+	b, _ := in.file.Peek(in.file.Buffered())
+	in.chunk = bytes.Clone(b)
+	in.rest = in.chunk
+}
 
 func (in *input) fail() {
 	in.bad, in.rest = true, nil
@@ -93,39 +114,48 @@ func (in *input) next(n uint64) []byte {
 	if in.bad {
 		return nil
 	}
-	if in.file == nil {
-		if n > uint64(len(in.rest)) {
+	if n > uint64(len(in.rest)) {
+		if in.file != nil && n > ReadSize {
+			return in.takeLong(n)
+		}
+		if in.file != nil {
+			in.fill(int(n))
+		} else {
 			in.fail()
+		}
+		if in.bad {
 			return nil
 		}
-		b := in.rest[:n:n]
-		in.rest = in.rest[n:]
-		return b
 	}
-	var b []byte
+	b := in.rest[:n:n]
+	in.rest = in.rest[n:]
+	return b
+}
+
+// takeLong is take for more bytes than a chunk may have.
+func (in *input) takeLong(n uint64) []byte {
+	b := in.rest
+	in.rest = nil
+	in.settle()
+	start := len(b)
 	for uint64(len(b)) < n {
 		more := int(min(n-uint64(len(b)), max(readLimit, uint64(len(b)))))
 		at := len(b)
-		b = append(b, make([]byte, more)...)
+		b = append(b[:at:at], make([]byte, more)...)
 		if _, err := io.ReadFull(in.file, b[at:]); err != nil {
 			in.err = err
 			in.fail()
 			return nil
 		}
 	}
-	in.read(b)
+	in.sum = in.crc.sum(in.sum, b[start:])
 	return b
 }
 
 func (in *input) byte() byte {
-	if in.file != nil && !in.bad {
-		x, err := in.file.ReadByte()
-		if err != nil {
-			in.err = err
-			in.fail()
-			return 0
-		}
-		in.read([]byte{x})
+	if len(in.rest) > 0 {
+		x := in.rest[0]
+		in.rest = in.rest[1:]
 		return x
 	}
 	if b := in.next(1); b != nil {
@@ -349,20 +379,29 @@ func (c *Codec) set(in *input, kind byte) (any, error) {
 	return s, nil
 }
 
+// maxScratch is the number of elements that are kept for the next sorted set.
+const maxScratch = 1024
+
 func (c *Codec) zset(in *input, kind byte) (any, error) {
-	var elements []zset.Element
+	elements := c.elements[:0] // they alias the input
+	defer func() {
+		clear(elements)
+		if cap(elements) <= maxScratch {
+			c.elements = elements
+		}
+	}()
 	var deadlines []int64
 	add := func(member []byte, score float64) {
 		in.check(!math.IsNaN(score))
 		if !in.bad {
-			elements = append(elements, zset.Element{Member: string(member), Score: score})
+			elements = append(elements, zset.Element{Member: protocol.View(member), Score: score})
 		}
 	}
 	var member []byte
 	have := false
 	half := func(b []byte) { // members and scores alternate
 		if have = !have; have {
-			member = append(member[:0], b...)
+			member = b
 			return
 		}
 		score, ok := parseScore(b)
@@ -395,7 +434,7 @@ func (c *Codec) zset(in *input, kind byte) (any, error) {
 	}
 	names := make([]string, len(deadlines)) // Load may sort the elements
 	for i := range deadlines {
-		names[i] = elements[i].Member
+		names[i] = strings.Clone(elements[i].Member)
 	}
 	n := len(elements)
 	s := zset.Load(elements)

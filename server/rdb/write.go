@@ -2,7 +2,6 @@ package rdb
 
 import (
 	"encoding/binary"
-	"hash/crc64"
 	"math"
 	"strconv"
 
@@ -63,20 +62,19 @@ type Codec struct {
 	// SkipChecksums accepts payloads without verifying their checksums.
 	SkipChecksums bool
 
-	crc  *crc64.Table
+	crc  *crcTables
 	lzf  lzf
 	pack []byte // a listpack under construction
+
+	elements []zset.Element // of the sorted set that is read
 
 	spill func(dst []byte) (next []byte, more bool) // of Writer.WriteKey: see spilled
 }
 
 // NewCodec returns a codec that takes the limits of compact encodings from l.
 func NewCodec(l *keyspace.Limits) *Codec {
-	return &Codec{Limits: l, crc: crc64.MakeTable(0x95ac9329ac4bc9b5)} // Jones's polynomial, its bits reversed
+	return &Codec{Limits: l, crc: newCRCTables()}
 }
-
-// sum adds bytes to a checksum, which begins with 0.
-func (c *Codec) sum(sum uint64, b []byte) uint64 { return ^crc64.Update(^sum, c.crc, b) }
 
 // AppendPayload appends the reply of DUMP for a value.
 func (c *Codec) AppendPayload(dst []byte, value any) []byte {
@@ -99,7 +97,7 @@ func (c *Codec) AppendPortable(dst []byte, value any) []byte {
 
 func (c *Codec) appendFooter(dst []byte, start int, v uint16) []byte {
 	dst = binary.LittleEndian.AppendUint16(dst, v)
-	return binary.LittleEndian.AppendUint64(dst, c.sum(0, dst[start:]))
+	return binary.LittleEndian.AppendUint64(dst, c.crc.sum(0, dst[start:]))
 }
 
 // memberDeadlines returns the members or fields of a value that have deadlines, or nil.
