@@ -55,6 +55,7 @@ type client struct {
 	name   string
 	random *rand.Rand
 	conn   net.Conn
+	reign  int // in which the connection was made
 	in     *bufio.Reader
 }
 
@@ -67,29 +68,34 @@ func (c *client) run() {
 		case <-time.After(time.Duration(c.random.Int64N(int64(2 * time.Second)))):
 		}
 		element := fmt.Sprintf("%s-%d", c.name, i)
-		promised := c.add(kinds[c.random.IntN(len(kinds))].add(element))
-		c.mu.Lock()
-		c.attempts++
-		if promised {
-			c.promised[element] = true
-		}
-		c.mu.Unlock()
+		c.add(element, kinds[c.random.IntN(len(kinds))].add(element))
 		if c.random.IntN(3) == 0 {
 			c.other()
 		}
 	}
 }
 
-// add executes commands and reports whether their changes are on two servers.
-func (c *client) add(commands [][]any) bool {
+// add executes the commands that add an element, waits for a replica, and remembers what
+// the replies promise.
+func (c *client) add(element string, commands [][]any) {
+	c.mu.Lock()
+	c.attempts++
+	c.mu.Unlock()
 	for _, args := range commands {
 		if _, ok := c.do(args...); !ok {
-			return false
+			return
 		}
 	}
-	n, ok := c.do("WAIT", 1, 1000)
-	count, _ := n.(int64)
-	return ok && count >= 1
+	c.mu.Lock()
+	if c.reign == c.simulation.reign {
+		c.replied[element] = true
+	}
+	c.mu.Unlock()
+	if n, ok := c.do("WAIT", 1, 1000); ok && n != int64(0) {
+		c.mu.Lock()
+		c.promised[element] = true
+		c.mu.Unlock()
+	}
 }
 
 // other executes a command that changes keys that no promise is about.
@@ -125,6 +131,7 @@ func (c *client) do(args ...any) (any, bool) {
 		defer cancel()
 		c.mu.Lock()
 		primary := c.primary.name
+		c.reign = c.simulation.reign
 		c.mu.Unlock()
 		conn, err := c.network.dial(ctx, c.name, primary)
 		if err != nil {

@@ -1,19 +1,27 @@
 // Package simulation contains no code of the program. Its tests run servers, their
 // replicas, clients and data files in one process, in a bubble of testing/synctest: on a
-// clock that moves when all goroutines wait, and on a network in memory whose delays,
-// stalls and broken connections follow from a seed. A seed repeats a run.
+// clock that moves when all goroutines wait, on a network in memory whose delays, stalls
+// and broken connections follow from a seed, and on disks whose delays and errors do. A
+// seed repeats a run.
 //
 //	make simulate SEED=7             one seed
 //	make simulate SEED=1 SEEDS=1000  a thousand from 1 on
 //
-// Servers are killed when all goroutines wait, so never within a write to the file. Tests
-// of package snapshot and of server/e2e/faults do that.
+// Operations of a disk take time, and servers are killed before or after one, never within
+// it. Tests of package snapshot and of server/e2e/faults do that.
 //
 // A run is an hour of simulated time. Clients add elements to all types of data, wait for
 // replicas with WAIT, and remember which additions were acknowledged. Meanwhile links
-// stall or break, servers are killed and start again from the file that they had at that
-// instant, and a supervisor promotes the replica that has the most. At the end the links
-// are whole, and the run verifies
+// stall, in one direction or both, or break; disks are slow, full or broken; system clocks
+// step; servers are killed and start again from the file that they had at that instant; and
+// a supervisor promotes the replica that has the most. With an even seed a write is on the
+// disk before its reply (appendfsync always), otherwise about a second later. The run
+// verifies that a primary that starts again has
+//
+//   - with an even seed, each addition that it has replied to,
+//   - otherwise each addition before a save that has succeeded.
+//
+// At the end links and disks are whole and clocks agree, and the run verifies
 //
 //   - that each addition which WAIT promised to be on two of three servers is there;
 //   - that all servers have the same data;

@@ -30,22 +30,18 @@ type network struct {
 	opened    map[[2]string]uint64 // number of connections from one host to another
 	listeners map[string]*listener
 	conns     map[*conn]bool
-	stalled   map[link]bool
+	stalled   map[way]bool
 	healed    chan struct{} // closed when a stalled link is whole again, and replaced
 
 	start   time.Time
 	traffic []event
 }
 
-// link is a pair of hosts in alphabetical order.
-type link struct{ a, b string }
+// way is a direction of the link between two hosts.
+type way struct{ from, to string }
 
-func linkOf(a, b string) link {
-	if a > b {
-		a, b = b, a
-	}
-	return link{a, b}
-}
+// back returns the other direction.
+func (w way) back() way { return way{w.to, w.from} }
 
 func newNetwork(seed uint64) *network {
 	return &network{
@@ -53,7 +49,7 @@ func newNetwork(seed uint64) *network {
 		opened:    map[[2]string]uint64{},
 		listeners: map[string]*listener{},
 		conns:     map[*conn]bool{},
-		stalled:   map[link]bool{},
+		stalled:   map[way]bool{},
 		healed:    make(chan struct{}),
 		start:     time.Now(),
 	}
@@ -95,14 +91,23 @@ func (n *network) record(from, to string, size int) {
 func (n *network) stall(a, b string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.stalled[linkOf(a, b)] = true
+	n.stalled[way{a, b}], n.stalled[way{b, a}] = true, true
+}
+
+// stallWay keeps all that one host sends another one, until heal is called. Replies of the
+// other one arrive.
+func (n *network) stallWay(from, to string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.stalled[way{from, to}] = true
 }
 
 // heal makes a stalled link whole.
 func (n *network) heal(a, b string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.stalled, linkOf(a, b))
+	delete(n.stalled, way{a, b})
+	delete(n.stalled, way{b, a})
 	close(n.healed)
 	n.healed = make(chan struct{})
 	n.wake()
@@ -120,7 +125,7 @@ func (n *network) reset(a, b string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for c := range n.conns {
-		if linkOf(c.local, c.remote) == linkOf(a, b) {
+		if c.way() == (way{a, b}) || c.way() == (way{b, a}) {
 			c.broken = true
 		}
 	}
@@ -170,7 +175,7 @@ func (n *network) dial(ctx context.Context, from, to string) (net.Conn, error) {
 	for {
 		n.mu.Lock()
 		healed := n.healed
-		if !n.stalled[linkOf(from, to)] {
+		if !n.stalled[way{from, to}] && !n.stalled[way{to, from}] {
 			break
 		}
 		n.mu.Unlock()
@@ -291,7 +296,7 @@ func (c *conn) Read(b []byte) (int, error) {
 		if err := c.fail(c.readDeadline); err != nil {
 			return 0, err
 		}
-		if len(c.arriving) == 0 || c.arriving[0].at.After(time.Now()) || c.n.stalled[linkOf(c.local, c.remote)] {
+		if len(c.arriving) == 0 || c.arriving[0].at.After(time.Now()) || c.n.stalled[c.way().back()] {
 			continue
 		}
 		head := &c.arriving[0]
@@ -336,11 +341,11 @@ func (c *conn) Write(b []byte) (sent int, err error) {
 	}
 }
 
-// learn ends a connection whose other end has gone, unless the link is stalled.
+// learn ends a connection whose other end has gone, unless that cannot be learnt.
 func (c *conn) learn() {
 	c.n.mu.Lock()
 	defer c.n.mu.Unlock()
-	if !c.n.stalled[linkOf(c.local, c.remote)] {
+	if !c.n.stalled[c.way()] && !c.n.stalled[c.way().back()] {
 		c.broken = true
 		c.changed.Broadcast()
 	}
@@ -404,6 +409,9 @@ func (c *conn) setDeadline(which *time.Time, t time.Time) error {
 	c.changed.Broadcast()
 	return nil
 }
+
+// way returns the direction of what this end sends.
+func (c *conn) way() way { return way{c.local, c.remote} }
 
 func (c *conn) LocalAddr() net.Addr  { return address(c.local) }
 func (c *conn) RemoteAddr() net.Addr { return address(c.remote) }

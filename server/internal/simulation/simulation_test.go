@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,8 +61,9 @@ func simulate(t *testing.T, seed uint64, length time.Duration) (traffic []event)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	synctest.Test(t, func(t *testing.T) {
 		s := &simulation{
-			T: t, random: rand.New(rand.NewPCG(seed, 2)), network: newNetwork(seed), dir: t.TempDir(),
-			promised: map[string]bool{}, start: time.Now(),
+			T: t, seed: seed, random: rand.New(rand.NewPCG(seed, 2)), network: newNetwork(seed), dir: t.TempDir(),
+			promised: map[string]bool{}, replied: map[string]bool{}, start: time.Now(),
+			always: seed%2 == 0, follows: seed%4 < 2,
 		}
 		s.run(length)
 		traffic = s.network.traffic
@@ -76,6 +78,9 @@ func simulate(t *testing.T, seed uint64, length time.Duration) (traffic []event)
 // the test.
 type simulation struct {
 	*testing.T
+	seed    uint64
+	always  bool       // a write is on the disk before its reply, else a second later
+	follows bool       // the clock of a server follows steps of the system clock
 	random  *rand.Rand // of the supervisor
 	network *network
 	dir     string
@@ -84,7 +89,9 @@ type simulation struct {
 
 	mu       sync.Mutex
 	primary  *node
+	reign    int             // number of primaries so far
 	promised map[string]bool // additions that must not get lost
+	replied  map[string]bool // additions that the present primary has executed, as clients know
 	attempts int
 
 	stop    chan struct{}
@@ -95,8 +102,10 @@ type simulation struct {
 // node is a server, or the place of one that was killed.
 type node struct {
 	name string
-	life int // number of starts
+	life int          // number of starts
+	step atomic.Int64 // nanoseconds that the system clock is ahead
 	srv  *server.Server
+	*machine
 	file string
 	done sync.WaitGroup // the goroutine that serves
 }
@@ -135,6 +144,9 @@ func (s *simulation) run(length time.Duration) {
 	}
 	close(s.stop)
 	s.clients.Wait()
+	for _, n := range s.nodes {
+		n.step.Store(0) // servers that do not follow need a time
+	}
 	s.verify()
 	s.log("%d additions, %d promised, faults %v", s.attempts, len(s.promised), s.faults)
 }
@@ -156,14 +168,21 @@ func (s *simulation) boot(n *node) {
 		}
 	}
 	config := map[string]string{
-		"enable-debug-command": "yes", "save": "1 1", "repl-diskless-sync-delay": "0", "repl-backlog-size": "65536", "repl-timeout": "30",
+		"enable-debug-command": "yes", "save": "1 1", "clock-steps": "slew", "repl-diskless-sync-delay": "0", "repl-backlog-size": "65536", "repl-timeout": "30",
 		"client-output-buffer-limit": fmt.Sprintf("replica %d 0 0", replicaLimit),
+	}
+	if s.always {
+		config["appendonly"], config["appendfsync"] = "yes", "always"
+	}
+	if s.follows {
+		config["clock-steps"] = "follow"
 	}
 	if n != s.primary {
 		config["replicaof"] = s.primary.name + " 6379"
 	}
+	n.machine = newMachine(s.seed, n.name, n.life, func() time.Duration { return time.Duration(n.step.Load()) })
 	srv, err := server.New(server.Options{
-		File: n.file, Config: config, Logger: slog.New(slog.NewTextHandler(&lines{s, n.name}, nil)),
+		File: n.file, Config: config, Logger: slog.New(slog.NewTextHandler(&lines{s, n.name}, nil)), Machine: n.machine.parts(),
 		Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
 			host, _, _ := strings.Cut(address, ":")
 			return s.network.dial(ctx, n.name, host)
@@ -185,6 +204,7 @@ func (s *simulation) shut(n *node) {
 	if n.srv == nil {
 		return
 	}
+	n.machine.end()
 	if err := n.srv.Close(); err != nil {
 		s.Errorf("%s: %v", n.name, err)
 	}
@@ -231,7 +251,7 @@ func (s *simulation) replicas() []*node {
 // fault does one thing that goes wrong, and what repairs it.
 func (s *simulation) fault() {
 	replica := s.replicas()[s.random.IntN(2)]
-	all := []string{"reset", "stall", "kill replica", "kill primary", "isolate primary", "no client", "switch"}
+	all := []string{"reset", "stall", "one way", "kill replica", "kill primary", "restart primary", "isolate primary", "no client", "switch", "disk", "disk", "clock"}
 	kind := all[s.random.IntN(len(all))]
 	s.faults[kind]++
 	s.log("fault: %s", kind)
@@ -242,20 +262,29 @@ func (s *simulation) fault() {
 		s.network.stall(s.primary.name, replica.name)
 		wait.Pace(s.between(time.Second, 3*time.Minute))
 		s.network.heal(s.primary.name, replica.name)
-	case "kill replica":
-		s.kill(replica)
-		wait.Pace(s.between(0, time.Minute))
-		s.boot(replica)
-	case "kill primary":
-		old := s.primary
-		if !s.whole() {
-			return
+	case "one way":
+		from, to := s.primary.name, replica.name
+		if s.random.IntN(2) == 0 {
+			from, to = to, from
 		}
-		s.kill(old)
-		wait.Pace(s.between(0, 10*time.Second))
-		s.failover(s.replicas())
-		wait.Pace(s.between(0, time.Minute))
-		s.boot(old)
+		s.network.stallWay(from, to)
+		wait.Pace(s.between(time.Second, 3*time.Minute))
+		s.network.heal(from, to)
+	case "kill replica":
+		s.killReplica(replica)
+	case "kill primary":
+		s.killPrimary()
+	case "restart primary":
+		s.restartPrimary()
+	case "disk":
+		s.disk(s.nodes[s.random.IntN(3)])
+	case "clock":
+		n, step := s.nodes[s.random.IntN(3)], s.between(-300*time.Millisecond, 300*time.Millisecond)
+		if s.follows {
+			step = s.between(-time.Hour, time.Hour)
+		}
+		s.log("the clock of %s steps to %v", n.name, step)
+		n.step.Store(int64(step))
 	case "isolate primary":
 		old, others := s.primary, []string{"client0", "client1"}
 		for _, n := range s.replicas() {
@@ -286,6 +315,100 @@ func (s *simulation) fault() {
 			}
 		}
 	}
+}
+
+// killReplica kills a replica and starts it again.
+func (s *simulation) killReplica(n *node) {
+	s.kill(n)
+	wait.Pace(s.between(0, time.Minute))
+	s.boot(n)
+}
+
+// killPrimary kills the primary, promotes a replica, and starts the old primary again.
+func (s *simulation) killPrimary() {
+	old := s.primary
+	if !s.whole() {
+		return
+	}
+	s.kill(old)
+	wait.Pace(s.between(0, 10*time.Second))
+	s.failover(s.replicas())
+	wait.Pace(s.between(0, time.Minute))
+	s.boot(old)
+}
+
+// restartPrimary kills the primary and starts it again, as the primary. It must have all
+// additions that it has replied to or, if it writes to the disk later, those before a save
+// that has succeeded.
+func (s *simulation) restartPrimary() {
+	n := s.primary
+	s.mu.Lock()
+	must := maps.Clone(s.replied)
+	s.mu.Unlock()
+	if !s.always && !s.save(n) {
+		must = nil
+	}
+	n.machine.set(s.random.IntN(2) == 0, nil) // so that writes are on their way to the disk
+	wait.Pace(s.between(0, 10*time.Second))
+	if s.always {
+		s.mu.Lock()
+		must = maps.Clone(s.replied)
+		s.mu.Unlock()
+	}
+	s.kill(n)
+	wait.Pace(s.between(0, 10*time.Second))
+	s.boot(n)
+	present := s.present()
+	for _, element := range slices.Sorted(maps.Keys(must)) {
+		if !present[element] {
+			s.Errorf("%s was on the disk of %s and is lost", element, n.name)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for element := range s.promised { // the replicas follow the data of the disk
+		if !must[element] && !present[element] {
+			delete(s.promised, element)
+		}
+	}
+	maps.DeleteFunc(s.replied, func(element string, _ bool) bool { return !present[element] })
+}
+
+// save makes a server save, and reports whether it has.
+func (s *simulation) save(n *node) bool {
+	s.do(n, "BGSAVE", "SCHEDULE")
+	for range 600 {
+		wait.Pace(100 * time.Millisecond)
+		if i := s.info(n, "persistence"); i["rdb_bgsave_in_progress"] == "0" {
+			return i["rdb_last_bgsave_status"] == "ok"
+		}
+	}
+	return false
+}
+
+// disk makes the disk of a node slow, full or broken. Meanwhile the server may be killed.
+func (s *simulation) disk(n *node) {
+	m, broken := n.machine, []error{nil, errFull, errBroken}[s.random.IntN(3)]
+	s.log("disk of %s: %v", n.name, broken)
+	m.set(true, broken)
+	wait.Pace(s.between(0, time.Minute))
+	if broken != nil && s.random.IntN(2) == 0 { // for a moment, so that a later write succeeds
+		m.set(true, nil)
+		wait.Pace(s.between(0, 20*time.Second))
+	}
+	switch s.random.IntN(3) {
+	case 0:
+		if n != s.primary {
+			s.killReplica(n)
+		} else {
+			s.killPrimary()
+		}
+	case 1:
+		if n == s.primary {
+			s.restartPrimary()
+		}
+	}
+	m.set(false, nil)
 }
 
 // bounded checks that the output queues of replicas are within their limits.
@@ -333,6 +456,8 @@ func (s *simulation) failover(nodes []*node) {
 	s.log("promote %s with %d bytes", best.name, most)
 	s.mu.Lock()
 	s.primary = best
+	s.reign++
+	clear(s.replied)
 	s.mu.Unlock()
 	for _, n := range s.replicas() {
 		if n != old {
@@ -398,6 +523,17 @@ func (s *simulation) differences() {
 	}
 }
 
+// present returns the elements that the primary has.
+func (s *simulation) present() map[string]bool {
+	present := map[string]bool{}
+	for _, k := range kinds {
+		for _, element := range k.elements(s) {
+			present[element] = true
+		}
+	}
+	return present
+}
+
 // verify checks that all nodes become equal and have all that was promised.
 func (s *simulation) verify() {
 	if s.Failed() {
@@ -432,12 +568,7 @@ func (s *simulation) verify() {
 		}
 		wait.Pace(time.Second)
 	}
-	present := map[string]bool{}
-	for _, k := range kinds {
-		for _, element := range k.elements(s) {
-			present[element] = true
-		}
-	}
+	present := s.present()
 	for _, element := range slices.Sorted(maps.Keys(s.promised)) {
 		if !present[element] {
 			s.Errorf("%s was promised and is lost", element)
