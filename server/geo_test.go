@@ -66,3 +66,40 @@ func nearest(t *testing.T, reply string) (list [][2]string) {
 	}
 	return list
 }
+
+// TestPolygons compares the places within random polygons, and their distances, with Valkey's.
+func TestPolygons(t *testing.T) {
+	real, ours := newerServers()[1].start(t), ownPeer(t, server.Options{})
+	r := rand.New(rand.NewPCG(9, 23))
+	degrees := func(limit, scale float64) string {
+		return strconv.FormatFloat(min(max((2*r.Float64()-1)*scale, -limit), limit), 'f', r.IntN(6), 64)
+	}
+	for range 200 {
+		scale := []float64{0.01, 1, 40, 200}[r.IntN(4)]
+		add := []string{"GEOADD", "k"}
+		for i := range 1 + r.IntN(60) {
+			add = append(add, degrees(180, scale), degrees(85, scale), "m"+strconv.Itoa(i))
+		}
+		for _, p := range []*peer{ours, real} {
+			p.do("FLUSHALL")
+			if reply := p.do(add...); reply[0] != ':' {
+				t.Fatal(reply)
+			}
+		}
+		for range 10 {
+			n := 3 + r.IntN(5)
+			search := []string{"GEOSEARCH", "k", "BYPOLYGON", strconv.Itoa(n)}
+			for range n {
+				search = append(search, degrees(180, scale), degrees(85, scale))
+			}
+			search = append(search, "WITHDIST", "ASC")
+			got, want := nearest(t, ours.do(search...)), nearest(t, real.do(search...))
+			byName := func(a, b [2]string) int { return strings.Compare(a[0], b[0]) }
+			slices.SortFunc(got, byName)
+			slices.SortFunc(want, byName)
+			if !slices.Equal(got, want) {
+				t.Fatalf("%q\nof %q\nvalkey: %q\nzsetd:  %q", search, add, want, got)
+			}
+		}
+	}
+}

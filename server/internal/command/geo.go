@@ -81,6 +81,22 @@ func readBox(c *engine.Call, s *geo.Shape) {
 	s.Unit = readUnit(c)
 }
 
+// readPolygon reads the number of vertices and their positions.
+func readPolygon(c *engine.Call) geo.Shape {
+	n := c.IntIn(math.MinInt32, math.MaxInt32, "ERR invalid number of vertices")
+	if n < 3 || n > int64(c.Len()/2) {
+		c.Fail("ERR GEOSEARCH BYPOLYGON must have at least 3 vertices")
+	}
+	if c.Err() != "" {
+		return geo.Shape{}
+	}
+	vertices := make([]geo.Point, n)
+	for i := range vertices {
+		vertices[i] = readPoint(c)
+	}
+	return geo.Polygon(vertices)
+}
+
 func geoaddRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "geoadd", Arity: -5, Flags: "write denyoom", Keys: "1 RW update",
@@ -262,7 +278,7 @@ type geoSearch struct {
 	dst       []byte
 	storeDist bool
 
-	fromMember, fromPoint, byRadius, byBox bool // the options that GEOSEARCH was given
+	fromMember, fromPoint, byRadius, byBox, byPolygon bool // the options that GEOSEARCH was given
 }
 
 // order is the order of the results, by distance.
@@ -320,6 +336,8 @@ const errNoPoint = "ERR could not decode requested zset member"
 // member immediately.
 func (g *geoSearch) shapeOption(c *engine.Call, s *zset.Set) bool {
 	switch {
+	case g.byPolygon && !protocol.EqualFold(c.Peek(0), "BYPOLYGON"): // it has a center, and is the only shape
+		return false
 	case c.Len() >= 2 && !g.fromPoint && c.Is("FROMMEMBER"):
 		g.fromMember = true
 		var ok bool
@@ -335,6 +353,9 @@ func (g *geoSearch) shapeOption(c *engine.Call, s *zset.Set) bool {
 	case c.Len() >= 4 && !g.byRadius && c.Is("BYBOX"):
 		g.byBox = true
 		readBox(c, &g.shape)
+	case c.Len() >= 2 && !g.fromMember && !g.fromPoint && !g.byRadius && !g.byBox && c.Is("BYPOLYGON"):
+		g.byPolygon = true
+		g.shape = readPolygon(c)
 	default:
 		return false
 	}
@@ -446,9 +467,9 @@ func geosearchRow() engine.Command {
 		Name: "geosearch", Arity: -7, Flags: "readonly", Keys: "1 RO access",
 		Group: "geo", Since: "6.2.0",
 		Complexity: "O(log N + A + M log M), N members of the sorted set, A near the shape, M inside",
-		Summary:    "Members inside a circle or a box around a position or a member",
-		Syntax:     "key from:(FROMMEMBER member | FROMLONLAT longitude latitude) by:(circle:((BYRADIUS radius) unit:M|KM|FT|MI) | box:((BYBOX width) height unit:M|KM|FT|MI)) order:[ASC|DESC] count:[COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]",
-		History:    []string{"7.0.0 Units in upper case"},
+		Summary:    "Members inside a circle or a box around a position or a member, or inside a polygon",
+		Syntax:     "key from:(FROMMEMBER member | FROMLONLAT longitude latitude) by:(circle:((BYRADIUS radius) unit:M|KM|FT|MI) | box:((BYBOX width) height unit:M|KM|FT|MI) | polygon:((BYPOLYGON num-vertices:integer) vertices:(longitude latitude)...)@9.0.0) order:[ASC|DESC] count:[COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]",
+		History:    []string{"7.0.0 Units in upper case", "9.0.0 `BYPOLYGON`, of Valkey"},
 	}, Run: geosearch}
 }
 
@@ -463,8 +484,8 @@ func geosearchstoreRow() engine.Command {
 		Group: "geo", Since: "6.2.0",
 		Complexity: "O(log N + A + M log M), N members of the sorted set, A near the shape, M inside",
 		Summary:    "Store the result of GEOSEARCH in destination",
-		Syntax:     "destination source from:(FROMMEMBER member | FROMLONLAT longitude latitude) by:(circle:((BYRADIUS radius) unit:M|KM|FT|MI) | box:((BYBOX width) height unit:M|KM|FT|MI)) order:[ASC|DESC] count:[COUNT count [ANY]] [STOREDIST]",
-		History:    []string{"7.0.0 Units in upper case"},
+		Syntax:     "destination source from:(FROMMEMBER member | FROMLONLAT longitude latitude) by:(circle:((BYRADIUS radius) unit:M|KM|FT|MI) | box:((BYBOX width) height unit:M|KM|FT|MI) | polygon:((BYPOLYGON num-vertices:integer) vertices:(longitude latitude)...)@9.0.0) order:[ASC|DESC] count:[COUNT count [ANY]] [STOREDIST]",
+		History:    []string{"7.0.0 Units in upper case", "9.0.0 `BYPOLYGON`, of Valkey"},
 	}, Run: geosearchstore}
 }
 
@@ -490,6 +511,7 @@ func geosearchWith(c *engine.Call, g *geoSearch) {
 	switch name := string(c.Argv[0]); {
 	case g.store && (g.withDist || g.withHash || g.withCoord):
 		c.Fail("ERR GEOSEARCHSTORE is not compatible with WITHDIST, WITHHASH and WITHCOORD options")
+	case g.byPolygon:
 	case !g.fromMember && !g.fromPoint:
 		c.Fail("ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for " + name)
 	case !g.byRadius && !g.byBox:

@@ -2,18 +2,23 @@ package geo
 
 import "math"
 
-// Shape is a circle, or a box with sides along meridians and parallels.
+// Shape is a circle, a box with sides along meridians and parallels, or a polygon, which
+// Polygon returns.
 type Shape struct {
 	Center        Point
 	Radius        float64 // of a circle, in units of Unit
 	Width, Height float64 // of a box, in units of Unit
 	Box           bool
 	Unit          float64 // metres of one unit
+	Vertices      []Point // of a polygon
 }
 
 // Contains reports whether a point is in the shape, and its distance from the
 // center in metres.
 func (s *Shape) Contains(p Point) (distance float64, ok bool) {
+	if s.Vertices != nil {
+		return Distance(s.Center, p), s.encloses(p)
+	}
 	if s.Box {
 		if latitudeDistance(p.Latitude, s.Center.Latitude) > s.Height*s.Unit/2 ||
 			Distance(p, Point{s.Center.Longitude, p.Latitude}) > s.Width*s.Unit/2 {
@@ -85,6 +90,10 @@ type Range struct{ Min, Max float64 }
 // Ranges returns the score ranges of at most nine cells that contain all points of
 // the shape. The caller filters the points with Contains.
 func (s *Shape) Ranges() []Range {
+	if s.Vertices != nil {
+		box := s.box()
+		return box.Ranges()
+	}
 	lo, hi := s.bounds()
 	step := s.step()
 	c := cellOf(s.Center, step)
