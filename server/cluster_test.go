@@ -518,3 +518,63 @@ func startRedisCluster(t *testing.T) (addr, otherBus string, stop func()) {
 		}
 	}
 }
+
+// TestClusterScan iterates over all keys of a cluster, and over those of a slot.
+func TestClusterScan(t *testing.T) {
+	p := ownPeer(t, server.Options{Config: map[string]string{"cluster-enabled": "yes"}})
+	for i := range 300 {
+		p.do("SET", "k"+strconv.Itoa(i), "v")
+	}
+	p.do("RPUSH", "{k7}list", "v")
+	iterate := func(options ...string) (keys []string) {
+		cursor := "0"
+		for range 1000 {
+			v, _, err := protocol.Decode([]byte(p.do(append([]string{"CLUSTERSCAN", cursor}, options...)...)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			page := v.([]any)
+			for _, key := range page[1].([]any) {
+				keys = append(keys, key.(string))
+			}
+			if cursor = page[0].(string); cursor == "0" {
+				return keys
+			}
+		}
+		t.Fatal("an iteration without end")
+		return nil
+	}
+	if keys := iterate(); len(keys) != 301 {
+		t.Errorf("%d keys", len(keys))
+	}
+	if keys := iterate("TYPE", "list", "COUNT", "30"); len(keys) != 1 {
+		t.Errorf("lists: %q", keys)
+	}
+	if keys := iterate("MATCH", "k1*", "COUNT", "50"); len(keys) != 111 {
+		t.Errorf("%d keys that begin with k1", len(keys))
+	}
+	_, slot, _ := strings.Cut(strings.TrimSpace(p.do("CLUSTER", "KEYSLOT", "k7")), ":")
+	if keys := iterate("SLOT", slot, "COUNT", "20"); len(keys) != 2 {
+		t.Errorf("keys of a slot: %q", keys)
+	}
+	first := p.do("CLUSTERSCAN", "0", "SLOT", slot, "COUNT", "1")
+	v, _, _ := protocol.Decode([]byte(first))
+	cursor := v.([]any)[0].(string)
+	for _, c := range []struct{ command, want string }{
+		{"CLUSTERSCAN " + cursor + " SLOT 3", "-ERR Cursor slot mismatch with SLOT argument"},
+		{"CLUSTERSCAN 0 SLOT 16384", "-ERR Invalid or out of range slot"},
+		{"CLUSTERSCAN 0 SLOT x", "-ERR Invalid or out of range slot"},
+		{"CLUSTERSCAN 5", "-ERR Invalid cursor"},
+		{"CLUSTERSCAN 0-{06S}-", "-ERR Invalid cursor"},
+		{"CLUSTERSCAN 0-{06S}-0-1", "-ERR Invalid cursor"},
+		{"CLUSTERSCAN 0 COUNT 0", "-ERR syntax error"},
+	} {
+		if got := strings.TrimSpace(p.do(strings.Fields(c.command)...)); got != c.want {
+			t.Errorf("%s: %s", c.command, got)
+		}
+	}
+	// Of another node, or of this one before a restart, the position has no meaning.
+	if reply := p.do("CLUSTERSCAN", "other-{06S}-18446744073709551615", "COUNT", "1000"); !strings.Contains(reply, "k299") {
+		t.Errorf("a cursor of another node: %.100q", reply)
+	}
+}

@@ -29,8 +29,10 @@ func newerFacts() map[string]string {
 		"command|getkeys": "7.2: commands without arguments", "command|getkeysandflags": "7.2: commands without arguments",
 		"wait":            "7.2: allowed in scripts, blocking",
 		"xinfo|consumers": "7.2: inactive", "xinfo|stream": "7.2: active-time",
-		"acl|log": "7.2: fields of entries",
-		"zunion":  "8.8: COUNT", "zinter": "8.8: COUNT", "zunionstore": "8.8: COUNT", "zinterstore": "8.8: COUNT",
+		"acl|log":  "7.2: fields of entries",
+		"bitcount": "Valkey 8.0: start without end", "zscan": "Valkey 8.0: NOSCORES",
+		"geosearch": "Valkey 9.0: BYPOLYGON", "geosearchstore": "Valkey 9.0: BYPOLYGON",
+		"zunion": "8.8: COUNT", "zinter": "8.8: COUNT", "zunionstore": "8.8: COUNT", "zinterstore": "8.8: COUNT",
 	}
 }
 

@@ -105,8 +105,9 @@ func TestCategoriesAsRedis(t *testing.T) {
 func TestHelpAsRedis(t *testing.T) {
 	rerun.Skip(t)
 	redis, zsetd := asker(t, startRedis(t, talkativeArgs(t)...)()), talkative(t)
-	added := map[string][]string{ // 7.2
-		"client": {"SETINFO <option> <value>", "NO-TOUCH (ON|OFF)"},
+	added := map[string][]string{ // 7.2, and Valkey
+		"client": {"SETINFO <option> <value>", "NO-TOUCH (ON|OFF)", "CAPA <capability> [<capability> ...]"},
+		"script": {"SHOW <sha1>"},
 	}
 	n := 0
 	for _, c := range server.AllCommands() {

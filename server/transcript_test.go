@@ -104,14 +104,22 @@ func TestTranscripts(t *testing.T) {
 // TestTranscriptsOfNewer judges Redis 8 by the transcripts of what Redis 7.0 lacks: by the
 // sections that are not marked as zsetd's own.
 func TestTranscriptsOfNewer(t *testing.T) {
+	judgeTranscripts(t, newerServers()[0], "hash-expire", "hash-getex", "hash-expire-time", "stream-claim")
+}
+
+// TestTranscriptsOfValkey judges Valkey by the transcript of what Redis lacks and Valkey has.
+func TestTranscriptsOfValkey(t *testing.T) { judgeTranscripts(t, newerServers()[1], "valkey") }
+
+// judgeTranscripts judges a server by transcripts, except the sections that are marked as
+// zsetd's own.
+func judgeTranscripts(t *testing.T, judge newer, names ...string) {
 	rerun.Skip(t)
-	redis8 := newerServers()[0]
-	path := redis8.path(t)
+	path := judge.path(t)
 	if path == "" {
-		t.Skipf("%s is not installed: set %s to the program", redis8.name, redis8.variable)
+		t.Skipf("%s is not installed: set %s to the program", judge.name, judge.variable)
 	}
 	tests := map[string]func(*testing.T){}
-	for _, name := range []string{"hash-expire", "hash-getex", "hash-expire-time", "stream-claim"} {
+	for _, name := range names {
 		text, err := os.ReadFile("testdata/" + name + ".resp")
 		if err != nil {
 			t.Fatal(err)

@@ -220,8 +220,8 @@ func bitcountRow() engine.Command {
 		Name: "bitcount", Arity: -2, Flags: "readonly", Keys: "1 RO access",
 		Group: "bitmap", Since: "2.6.0", Complexity: "O(N), N bytes counted",
 		Summary: "Number of bits that are set in a string or a part of it",
-		Syntax:  "key index:[start end index_unit:[BYTE|BIT]@7.0.0]",
-		History: []string{"7.0.0 `BYTE`, `BIT`"},
+		Syntax:  "key index:[start end_index:[end index_unit:[BYTE|BIT]@7.0.0]]",
+		History: []string{"7.0.0 `BYTE`, `BIT`", "8.0.0 `start` without `end`, of Valkey"},
 	}, Run: bitcount}
 }
 
@@ -237,10 +237,12 @@ func bitcount(c *engine.Call) {
 	}
 	r := bitRange{end: -1}
 	if c.Len() > 0 {
-		if c.Len() == 1 || c.Len() > 3 {
+		if c.Len() > 3 {
 			c.Fail(protocol.ErrSyntax)
 		}
-		r.start, r.end = c.Int(), c.Int()
+		if r.start = c.Int(); c.More() {
+			r.end = c.Int()
+		}
 		if c.Err() == "" && r.start < 0 && r.end < 0 && r.start > r.end {
 			c.Reply.Int(0)
 			return

@@ -30,6 +30,7 @@ func KeyCommands() []engine.Command {
 		randomkeyRow(),
 		renameRow(),
 		renamenxRow(),
+		clusterscanRow(),
 		scanRow(),
 		touchRow(),
 		ttlRow(),
@@ -442,33 +443,60 @@ func scanRow() engine.Command {
 
 func scan(c *engine.Call) {
 	cursor := cursor(c)
-	o := scanOptions{count: 10}
-	kind, typed := "", false
+	o := keyScan{scanOptions: scanOptions{count: 10}}
 	for c.More() {
-		switch {
-		case o.read(c):
-		case c.Len() >= 2 && c.Is("TYPE"):
-			name := c.Bytes()
-			kind, typed = engine.Clip(name, len(name)), true
-		default:
+		if !o.read(c) {
 			c.Fail(protocol.ErrSyntax)
 		}
 	}
 	if !c.OK() {
 		return
 	}
-	var found []string
-	next := c.DB.Scan(cursor, o.count, func(e *keyspace.Entry) {
-		if key := e.Key(); o.Match(protocol.BytesOf(key)) && (!typed || strings.EqualFold(kind, keyspace.KindOf(e.Value()).String())) {
+	next, found := o.keys(c, cursor)
+	replyKeys(c, strconv.FormatUint(next, 10), found)
+}
+
+// keyScan are the options of SCAN.
+type keyScan struct {
+	scanOptions
+	kind    string // of TYPE
+	typed   bool
+	slot    int // of the keys, if slotted is set
+	slotted bool
+}
+
+// read reads one option, if it is one of SCAN.
+func (o *keyScan) read(c *engine.Call) bool {
+	switch {
+	case o.scanOptions.read(c):
+	case c.Len() >= 2 && c.Is("TYPE"):
+		name := c.Bytes()
+		o.kind, o.typed = engine.Clip(name, len(name)), true
+	default:
+		return false
+	}
+	return true
+}
+
+// keys returns some keys of the database that meet the options, and the next cursor.
+func (o *keyScan) keys(c *engine.Call, cursor uint64) (next uint64, found []string) {
+	next = c.DB.Scan(cursor, o.count, func(e *keyspace.Entry) {
+		key := e.Key()
+		if o.Match(protocol.BytesOf(key)) && (!o.typed || strings.EqualFold(o.kind, keyspace.KindOf(e.Value()).String())) &&
+			(!o.slotted || engine.KeySlot(key) == o.slot) {
 			found = append(found, key)
 		}
 	})
 	// Expired keys are removed now: the table must not change during Scan.
-	found = slices.DeleteFunc(found, func(key string) bool { return !c.DB.Has(protocol.BytesOf(key)) })
+	return next, slices.DeleteFunc(found, func(key string) bool { return !c.DB.Has(protocol.BytesOf(key)) })
+}
+
+// replyKeys replies a cursor and keys.
+func replyKeys(c *engine.Call, cursor string, keys []string) {
 	c.Reply.Array(2)
-	c.Reply.BulkString(strconv.FormatUint(next, 10))
-	c.Reply.Array(len(found))
-	for _, key := range found {
+	c.Reply.BulkString(cursor)
+	c.Reply.Array(len(keys))
+	for _, key := range keys {
 		c.Reply.BulkString(key)
 	}
 }

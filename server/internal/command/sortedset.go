@@ -564,7 +564,8 @@ func zscanRow() engine.Command {
 		Group: "sorted-set", Since: "2.8.0", Tips: "nondeterministic_output",
 		Complexity: "O(C), C is COUNT; O(N) for a whole iteration, N members of the sorted set",
 		Summary:    "Iterate over the members of a sorted set in steps of about COUNT",
-		Syntax:     "key cursor [MATCH pattern] [COUNT count]",
+		Syntax:     "key cursor [MATCH pattern] [COUNT count] [NOSCORES@8.0.0]",
+		History:    []string{"8.0.0 `NOSCORES`, of Valkey"},
 	}, Run: zscan}
 }
 
@@ -584,7 +585,15 @@ func zscan(c *engine.Call) {
 		c.Reply.Array(0)
 		return
 	}
-	o := parseScanOptions(c)
+	o, noScores := scanOptions{count: 10}, false
+	for c.More() {
+		switch {
+		case c.Is("NOSCORES"):
+			noScores = true
+		case !o.read(c):
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
 	if !c.OK() {
 		return
 	}
@@ -606,6 +615,13 @@ func zscan(c *engine.Call) {
 	c.Reply.Array(2)
 	var d [32]byte
 	c.Reply.Bulk(strconv.AppendUint(d[:0], cursor, 10))
+	if noScores {
+		c.Reply.Array(len(found))
+		for _, e := range found {
+			c.Reply.BulkString(e.Member)
+		}
+		return
+	}
 	c.Reply.Array(2 * len(found))
 	for _, e := range found {
 		c.Reply.BulkString(e.Member)

@@ -84,6 +84,7 @@ func loadingGlobals(srv *engine.Engine, state *script.State) *lua.LTable {
 	a.constants(redis)
 	globals := state.Table()
 	globals.RawSetString("redis", state.Guarded(redis, true))
+	globals.RawSetString("server", globals.RawGetString("redis"))
 	return globals
 }
 

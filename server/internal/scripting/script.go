@@ -28,6 +28,7 @@ func ScriptCommands() []engine.Command {
 			scriptHelpRow(),
 			scriptKillRow(),
 			scriptLoadRow(),
+			scriptShowRow(),
 		}},
 	}
 }
@@ -319,7 +320,9 @@ func scriptHelp(c *engine.Call) {
 		"KILL",
 		"    Stop the script that runs, if it has changed nothing.",
 		"LOAD <script>",
-		"    Put a script into the cache and reply its SHA-1.")
+		"    Put a script into the cache and reply its SHA-1.",
+		"SHOW <sha1>",
+		"    Reply the source of a script in the cache.")
 }
 
 func scriptKillRow() engine.Command {
@@ -341,6 +344,24 @@ func scriptLoadRow() engine.Command {
 		Summary:    "Compile a script and put it into the cache",
 		Syntax:     "script",
 	}, Run: scriptLoad}
+}
+
+func scriptShowRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "script|show", Arity: 3, Flags: "noscript stale",
+		Group: "scripting", Since: "8.0.0", Complexity: "O(1)",
+		Summary: "Source of a script in the cache",
+		Syntax:  "sha1",
+	}, Run: scriptShow}
+}
+
+func scriptShow(c *engine.Call) {
+	s := c.Engine.Scripting.Cache[strings.ToLower(protocol.View(c.Bytes()))]
+	if s == nil {
+		c.Reply.Error("NOSCRIPT No matching script.")
+		return
+	}
+	c.Reply.BulkString(s.Source)
 }
 
 func scriptLoad(c *engine.Call) {
