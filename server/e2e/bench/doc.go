@@ -35,6 +35,9 @@
 // its CPU time with that of a forked process, and its CPU per operation of a workload
 // while the replica follows.
 //
+// Durable writes (durable.go) run on servers with appendonly yes and appendfsync always. The
+// flushes of the disk during a round are those of all processes.
+//
 // The console (console.go) is measured with WORK="console" only, or "console viewers": works on servers without
 // it, with it, and with one viewer of its overview, and 1 000 viewers of a channel beside 300
 // subscribers, at 1 000 messages a second.

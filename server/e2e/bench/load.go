@@ -143,6 +143,7 @@ type sample struct {
 	ops     int64
 	elapsed time.Duration
 	cpu     time.Duration // CPU time of the server
+	flushes int64         // of the disk
 	latency histogram
 }
 
@@ -232,6 +233,7 @@ func (g *generator) measure(ctx context.Context, clients []func(*histogram) erro
 		err = wait(g.length / 10)
 	}
 	before, cpuErr := g.server.cpu()
+	flushes := diskFlushes(g.server.dir)
 	from, done := time.Now(), g.ops.Load()
 	g.measuring.Store(true)
 	if g.limited {
@@ -243,7 +245,7 @@ func (g *generator) measure(ctx context.Context, clients []func(*histogram) erro
 	}
 	s := &sample{ops: g.ops.Load() - done, elapsed: time.Since(from)}
 	after, cpuErr2 := g.server.cpu()
-	s.cpu = after - before
+	s.cpu, s.flushes = after-before, diskFlushes(g.server.dir)-flushes
 	g.stopped.Store(true)
 	if err = errors.Join(err, cpuErr, cpuErr2); err != nil {
 		return nil, err

@@ -21,6 +21,7 @@ type report struct {
 	memory                []memoryRow
 	idle                  idleRow
 	replication           []replicationRow
+	durable               []row
 	machine               string
 	loadBefore, loadAfter string
 	begun                 time.Time
@@ -241,6 +242,13 @@ func (r *report) markdown(plot string) string {
 	}
 	if len(rows) > 0 {
 		markdownTable(&b, r.replicationColumns(), rows)
+	}
+	rows = nil
+	for _, row := range r.durable {
+		rows = append(rows, r.durableCells(row))
+	}
+	if len(rows) > 0 {
+		markdownTable(&b, r.durableColumns(), rows)
 	}
 	b.WriteByte('\n')
 	for line := range strings.Lines(r.idleText()) {
