@@ -21,11 +21,17 @@ import (
 )
 
 // damageSample makes a file with bases and journals of all types, of about so
-// many bytes, a part of them free, and returns its content and what it holds.
-func damageSample(t *testing.T, size int) (file []byte, holds string) {
+// many bytes, a part of them free, and returns its content and what it holds. With logs there
+// are changes in its log, too, and the last of them, on more than a page, make no difference:
+// sectors at the end of a log that are as they were before look like a power failure.
+func damageSample(t *testing.T, size int, logs bool) (file []byte, holds string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "sample.db")
-	srv := keep(t, path, nil)
+	var config map[string]string
+	if logs {
+		config = map[string]string{"appendonly": "yes", "appendfsync": "always"}
+	}
+	srv := keep(t, path, config)
 	rng := rand.New(rand.NewPCG(17, 17))
 	text := func(n int) string {
 		b := make([]byte, n)
@@ -75,11 +81,24 @@ func damageSample(t *testing.T, size int) (file []byte, holds string) {
 	if m.Bases.Records == 0 || m.Journal.Records == 0 {
 		t.Fatalf("the file has %d bases and %d journals", m.Bases.Records, m.Journal.Records)
 	}
+	if logs {
+		change(size / 10)
+		for range 20 {
+			must(t, srv, "SET last 1")
+		}
+		if info, err := snapshot.Inspect(path, snapshot.Visitor{}); err != nil || info.Groups < 10 {
+			t.Fatalf("%v; %d groups in the log", err, info.Groups)
+		}
+		file, err = os.ReadFile(path)
+	}
 	holds = digestOf(srv)
-	if err := srv.Close(); err != nil {
+	if err := errors.Join(err, srv.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if file, err = os.ReadFile(path); err != nil {
+	if !logs {
+		file, err = os.ReadFile(path)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return file, holds
@@ -91,13 +110,19 @@ func damageSample(t *testing.T, size int) (file []byte, holds string) {
 // change the file.
 func TestDamage(t *testing.T) {
 	rerun.Skip(t)
+	for name, logs := range map[string]bool{"saved": false, "with a log": true} {
+		t.Run(name, func(t *testing.T) { testDamage(t, logs) })
+	}
+}
+
+func testDamage(t *testing.T, logs bool) {
 	size := 1 << 20
 	times := func(n int) int { return n / 8 }
 	if *faults > 0 {
 		size = 17 << 20
 		times = func(n int) int { return n * *faults / 200 }
 	}
-	whole, holds := damageSample(t, size)
+	whole, holds := damageSample(t, size, logs)
 	dir := t.TempDir()
 	if shm := "/dev/shm"; *faults > 0 { // hundreds of files of 17 MB
 		if d, err := os.MkdirTemp(shm, "damage"); err == nil {
@@ -107,7 +132,7 @@ func TestDamage(t *testing.T) {
 	}
 	path := filepath.Join(dir, "damaged.db")
 	rng := rand.New(rand.NewPCG(3, 3))
-	where := regexp.MustCompile(`page \d|journal|manifest|the value of|key "|base "|truncated|empty|records|not a zsetd snapshot`)
+	where := regexp.MustCompile(`page \d|journal|log|manifest|the value of|key "|base "|truncated|empty|records|not a zsetd snapshot`)
 	pages := len(whole) / 4096
 	type row struct{ damaged, foreign, whole int }
 	table := map[string]*row{}

@@ -35,8 +35,8 @@ const (
 	longName = "long-4000"
 )
 
-// formatProgram returns the commands that make a file of format 1. The first part becomes
-// bases, and the second journals.
+// formatProgram returns the commands that make a file of each format. The first part becomes
+// bases, and the second journals; in a file of format 2 the second half of those is in the log.
 func formatProgram() (bases, journals []string) {
 	return []string{
 			"SET text value", "SET number 1234567890123", "SET expires later PXAT " + year2100, "SET gone x", "SET raw \xff\x00\xfe", "SETRANGE range 5 abc",
@@ -96,10 +96,15 @@ func formatArgs(line string) []any {
 	return args
 }
 
-// formatServer returns a server with the file at path.
-func formatServer(t *testing.T, path string) (srv *server.Server, do func(line string) any) {
+// formatServer returns a server with the file at path. A file of format 2 has a log, which
+// appendfsync always makes.
+func formatServer(t *testing.T, path string, format int) (srv *server.Server, do func(line string) any) {
 	t.Helper()
-	srv, err := server.New(server.Options{File: path, Config: map[string]string{"save": ""}, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	config := map[string]string{"save": ""}
+	if format >= 2 {
+		config = map[string]string{"appendonly": "yes", "appendfsync": "always"}
+	}
+	srv, err := server.New(server.Options{File: path, Config: config, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,13 +123,13 @@ func formatServer(t *testing.T, path string) (srv *server.Server, do func(line s
 }
 
 // formatFile returns the path of a copy of the file of a format. With -rewrite it makes the
-// file of the current format if there is none.
+// file of a format if there is none.
 func formatFile(t *testing.T, format int) string {
 	t.Helper()
 	golden := filepath.Join("testdata", "formats", fmt.Sprintf("%d.gz", format))
 	path := filepath.Join(t.TempDir(), "golden.db")
 	if _, err := os.Stat(golden); errors.Is(err, os.ErrNotExist) && *rewrite {
-		makeFormat(t, path, golden)
+		makeFormat(t, path, golden, format)
 	}
 	f, err := os.Open(golden)
 	if err != nil {
@@ -145,9 +150,9 @@ func formatFile(t *testing.T, format int) string {
 	return path
 }
 
-func makeFormat(t *testing.T, path, golden string) {
+func makeFormat(t *testing.T, path, golden string, format int) {
 	t.Helper()
-	srv, do := formatServer(t, path)
+	srv, do := formatServer(t, path, format)
 	bases, journals := formatProgram()
 	for _, line := range bases {
 		do(line)
@@ -159,14 +164,16 @@ func makeFormat(t *testing.T, path, golden string) {
 	wait.Until(t, "the file is rewritten", func() bool {
 		return strings.Contains(fmt.Sprint(do("INFO persistence")), "aof_rewrite_in_progress:0\r\naof_rewrite_scheduled:0")
 	})
-	for _, line := range journals {
+	for i, line := range journals {
 		do(line)
-	}
-	if err := errors.Join(srv.Save(t.Context()), srv.Close()); err != nil {
-		t.Fatal(err)
+		if i == len(journals)/2 || i == len(journals)-1 && format == 1 {
+			if err := srv.Save(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	b, err := os.ReadFile(path)
-	if err != nil {
+	if err := errors.Join(err, srv.Close()); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
@@ -186,13 +193,13 @@ func TestFormats(t *testing.T) {
 		t.Run(fmt.Sprint(format), func(t *testing.T) {
 			path := formatFile(t, format)
 			manifest, err := snapshot.Read(path, snapshot.Visitor{})
-			if err != nil || manifest.Format != format || manifest.Bases.Records < 20 || manifest.Journal.Bytes < 400 {
+			if err != nil || manifest.Format != format || manifest.Bases.Records < 20 || manifest.Journal.Bytes < 400 || (manifest.Log > 0) != (format == 2) {
 				t.Fatalf("%v, %+v", err, manifest)
 			}
 			if report, err := archive.Check(path, time.Now(), nil); err != nil || len(report.Databases) != 3 || report.Libraries != 1 {
 				t.Errorf("check: %v, %+v", err, report)
 			}
-			srv, do := formatServer(t, path)
+			srv, do := formatServer(t, path, 1)
 			for _, check := range formatChecks() {
 				if got := fmt.Sprint(do(check[0])); got != check[1] {
 					t.Errorf("%.100s: %.200q, want %q", check[0], got, check[1])
@@ -202,7 +209,7 @@ func TestFormats(t *testing.T) {
 			if err := errors.Join(srv.Check(), srv.Save(t.Context()), srv.Close()); err != nil {
 				t.Fatal(err)
 			}
-			_, do = formatServer(t, path)
+			_, do = formatServer(t, path, 1)
 			if got := fmt.Sprint(do("MGET new text")); got != "[1 value+more]" {
 				t.Errorf("after a change: %s", got)
 			}
@@ -210,17 +217,14 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// currentFormat returns the number of the format that this version writes.
+// currentFormat returns the number of the newest format that this version writes.
 func currentFormat(t *testing.T) int {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "new.db")
-	srv, do := formatServer(t, path)
+	srv, do := formatServer(t, path, 2)
 	do("SET k v")
-	if err := errors.Join(srv.Save(t.Context()), srv.Close()); err != nil {
-		t.Fatal(err)
-	}
-	manifest, err := snapshot.Read(path, snapshot.Visitor{})
-	if err != nil {
+	manifest, err := snapshot.Read(path, snapshot.Visitor{}) // nothing is written meanwhile
+	if err := errors.Join(err, srv.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return manifest.Format

@@ -145,6 +145,9 @@ func (o *CopyOptions) copyOnce(from source, to *os.File) (whole bool, err error)
 			}
 		}
 	}
+	if err := tree.copyLog(to); err != nil {
+		return false, err
+	}
 	// Every commit writes a meta with a higher transaction number, so no commit
 	// came in between if the metas are still those from which the size was
 	// computed. The metas in the copy were read meanwhile: they must be the same.

@@ -32,6 +32,7 @@ type File struct {
 	forgetting bool        // journals remain that the last checkpoint was to drop
 	suspect    error       // the reason why nothing more may be written
 	renamed    bool        // it has its final name, under which readers rely on it
+	log        groupLog
 	fault      func(op string) error
 
 	txid         uint64 // the number of the last transaction
@@ -50,7 +51,7 @@ type tombstone struct {
 	generation uint64
 }
 
-// Checkpoint is the content of one transaction: the changes up to one instant.
+// Checkpoint is the content of one write: the changes up to one instant.
 type Checkpoint struct {
 	// Spaces names the space of each database, LastSpace the highest number that
 	// was ever given to one.
@@ -63,6 +64,11 @@ type Checkpoint struct {
 	// Bases are values as they were at the instant of the checkpoint. Write sorts them
 	// into the order of the file.
 	Bases []Base
+
+	// Log lets Write append the checkpoint to the log of the file, if it has neither Bases
+	// nor Forget: that takes one fdatasync, not two, and writes no pages. Files that are not
+	// published have no log. A checkpoint without Log removes the log.
+	Log bool
 
 	// Forget drops journals of checkpoints up to this generation, the oldest first; very
 	// many are dropped in several checkpoints, see [File.Forgetting]. Every key that they
@@ -115,7 +121,7 @@ func Create(path string) (*File, error) {
 		return nil, err
 	}
 	db.NoSync = true
-	f := &File{path: path, db: db, file: file, manifest: Manifest{Format: formatVersion}}
+	f := &File{path: path, db: db, file: file, manifest: Manifest{Format: plainFormat}}
 	f.identity, _ = file.Stat()
 	err = f.update(func(tx *bbolt.Tx) error {
 		for _, name := range []string{aboutBucket, checkpointsBucket, keysBucket} {
@@ -126,7 +132,7 @@ func Create(path string) (*File, error) {
 		return f.putManifest(tx, &f.manifest)
 	})
 	if err == nil {
-		err = f.recordMark(&f.manifest)
+		err = f.recordMark(&f.manifest, 0)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Discard())
@@ -234,7 +240,10 @@ func closeBroken(file *os.File) error { return errors.Join(unlock(file), file.Cl
 func (f *File) Path() string { return f.path }
 
 // Manifest returns the description of the contents.
-func (f *File) Manifest() Manifest { return f.manifest }
+func (f *File) Manifest() Manifest { return f.manifest.current(int(f.log.groups), &f.log.last) }
+
+// Logged returns the bytes of the log that are in use.
+func (f *File) Logged() int64 { return int64(f.log.next) * blockSize }
 
 // Usage returns the size of the file and the bytes of it that are in use.
 func (f *File) Usage() (size, used int64) {
@@ -301,7 +310,7 @@ func (f *File) Publish(path string) error {
 }
 
 // Disturb makes f call fault before each operation that makes data durable, with its
-// name: "commit", "sync", "rename", "sync directory". An error of fault is that of
+// name: "commit", "append", "sync log", "sync", "rename", "sync directory". An error of fault is that of
 // the operation, which is not executed. Around a commit f also calls it with "committed"
 // and "verify", and ignores errors. Simulations use it.
 func (f *File) Disturb(fault func(operation string) error) { f.fault = fault }
@@ -357,8 +366,20 @@ func (f *File) markSuspect(err error) error {
 // differ, and stay so: the data must be written to another file.
 func (f *File) Suspect() error { return f.suspect }
 
+// ready returns the error with which a write is refused because of an error of intact.
+func (f *File) ready(intact func() error) error {
+	switch err := intact(); {
+	case errors.Is(err, ErrReplaced):
+		return fmt.Errorf("%s: %w", f.path, err)
+	case err != nil:
+		return f.markSuspect(err)
+	}
+	return nil
+}
+
 // Write writes a checkpoint, which is durable when Write returns; after an error
-// nothing of it is. It returns the generation of the checkpoint. If there was no
+// nothing of it is. It returns the generation of the checkpoint, for one in the log that of
+// the next transaction. If there was no
 // space, or another file has replaced this one, Write may be retried; after other
 // errors the file is suspect. One of them is that the file was changed or removed,
 // see [File.Intact].
@@ -366,13 +387,20 @@ func (f *File) Write(c *Checkpoint) (generation uint64, err error) {
 	if f.suspect != nil {
 		return 0, f.suspect
 	}
+	if f.appendable(c) {
+		if done, err := f.append(c); done || err != nil {
+			return f.manifest.Generation + 1, err
+		}
+	}
 	f.await()
-	switch err := f.Intact(); {
-	case errors.Is(err, ErrReplaced):
-		return 0, fmt.Errorf("%s: %w", f.path, err)
-	case err != nil:
+	if err := f.ready(f.Intact); err != nil {
+		return 0, err
+	}
+	groups, err := f.logged()
+	if err != nil {
 		return 0, f.markSuspect(err)
 	}
+	journal := afterGroups(groups, c.Journal)
 	next := f.manifest
 	next.Generation++
 	next.Time, next.Stream = c.Time, c.Stream
@@ -382,8 +410,8 @@ func (f *File) Write(c *Checkpoint) (generation uint64, err error) {
 	slices.SortFunc(c.Bases, compareBases)
 	tombstones, more := slices.Clip(f.tombstones), false // f.tombstones does not change until the checkpoint is written
 	err = f.update(func(tx *bbolt.Tx) error {
-		if c.Journal != nil {
-			if err := putJournal(tx, &next, c.Journal); err != nil {
+		if journal != nil {
+			if err := putJournal(tx, &next, journal); err != nil {
 				return err
 			}
 		}
@@ -400,13 +428,16 @@ func (f *File) Write(c *Checkpoint) (generation uint64, err error) {
 				return err
 			}
 		}
+		if err := f.putLog(tx, &next, c.Log && !f.db.NoSync); err != nil {
+			return err
+		}
 		return f.putManifest(tx, &next)
 	})
 	switch {
 	case err == nil:
-		err = f.recordMark(&next)
+		err = f.recordMark(&next, 0)
 	case noSpace(err):
-		err = cmp.Or(f.recordMark(&f.manifest), err)
+		err = cmp.Or(f.recordMark(&f.manifest, f.log.groups), err)
 	case errors.Is(err, ErrDamaged): // bbolt cannot read its own pages any more
 		err = fmt.Errorf("%w (%w)", ErrChanged, err)
 	}
@@ -416,7 +447,14 @@ func (f *File) Write(c *Checkpoint) (generation uint64, err error) {
 		}
 		return 0, f.markSuspect(err)
 	}
+	moved := f.manifest.Log != next.Log
 	f.manifest, f.tombstones, f.forgetting = next, tombstones, more
+	f.log.empty()
+	if moved {
+		if err := f.locateLog(); err != nil {
+			return 0, f.markSuspect(err)
+		}
+	}
 	return next.Generation, nil
 }
 

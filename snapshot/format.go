@@ -15,7 +15,12 @@ import (
 
 // The format is described in doc.go.
 
-const formatVersion = 1
+// The formats: that of a file without a log, and that of a file with one.
+const (
+	plainFormat  = 1
+	logFormat    = 2
+	newestFormat = logFormat
+)
 
 // The names of the buckets, in their order, and of the one record in the first.
 const (
@@ -155,6 +160,7 @@ type Manifest struct {
 	Stream     *Stream   `json:"stream,omitempty"` // that has led to the contents, if that is known
 	Bases      tally     `json:"bases"`
 	Journal    tally     `json:"journal"`
+	Log        int64     `json:"log,omitempty"` // the size of the log; 0 if there is none
 }
 
 // Stream is a position in a stream of changes: exactly the changes up to it have led to
@@ -216,11 +222,14 @@ func decodeManifest(value []byte) (m Manifest, err error) {
 	if err := json.Unmarshal(text, &version); err != nil || version.Format < 1 {
 		return m, damaged("invalid manifest: format %d, %v", version.Format, err)
 	}
-	if version.Format > formatVersion {
-		return m, fmt.Errorf("%w: %d, and this version of zsetd reads up to %d", ErrNewer, version.Format, formatVersion)
+	if version.Format > newestFormat {
+		return m, fmt.Errorf("%w: %d, and this version of zsetd reads up to %d", ErrNewer, version.Format, newestFormat)
 	}
 	if err := json.Unmarshal(text, &m); err != nil {
 		return m, damaged("invalid manifest: %v", err)
+	}
+	if (m.Format == logFormat) != (m.Log > 0) {
+		return m, damaged("invalid manifest: format %d, and a log of %d bytes", m.Format, m.Log)
 	}
 	return m, nil
 }

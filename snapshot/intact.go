@@ -87,8 +87,9 @@ func (f *File) markOf(file *os.File) (m mark, err error) {
 	return m, err
 }
 
-// recordMark records the state of the file after a transaction. m is its manifest.
-func (f *File) recordMark(m *Manifest) error {
+// recordMark records the state of the file after a transaction. m is its manifest, groups the
+// number of groups in the log.
+func (f *File) recordMark(m *Manifest, groups uint32) error {
 	if closeDropsLock() {
 		return nil
 	}
@@ -113,7 +114,7 @@ func (f *File) recordMark(m *Manifest) error {
 		if f.fault != nil {
 			f.fault("verify")
 		}
-		if err := verify(file, m); err != nil {
+		if err := f.verify(file, m, groups); err != nil {
 			return err
 		}
 	}
@@ -137,9 +138,13 @@ func (m *mark) follows(before *mark, txid uint64) bool {
 	return true
 }
 
-// verify reads a whole file and returns ErrChanged if it does not agree with m.
-func verify(file *os.File, m *Manifest) error {
+// verify reads a whole file and returns ErrChanged if it does not agree with m and a number
+// of groups.
+func (f *File) verify(file *os.File, m *Manifest, groups uint32) error {
 	r, err := read(file, Visitor{})
+	if err == nil && len(r.log.groups) != int(groups) && !f.log.closed {
+		err = damaged("%d groups in the log, not %d", len(r.log.groups), groups)
+	}
 	if err == nil && (r.bases != m.Bases || r.journal != m.Journal || r.manifest.Generation != m.Generation) {
 		err = damaged("different records")
 	}
@@ -193,7 +198,7 @@ func (f *File) Intact() error {
 	case f.timeChanges >= maxTimeChanges:
 		return nil
 	}
-	if err := verify(file, &f.manifest); err != nil {
+	if err := f.verify(file, &f.manifest, f.log.groups); err != nil {
 		return err
 	}
 	f.mark = now

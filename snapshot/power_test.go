@@ -28,6 +28,8 @@ type cutter struct {
 	named   map[string]uint64 // by generation of the journals in the file: the last generation that names the key
 	gen     uint64
 	created time.Time
+	file    *File // that the checkpoints are for; nil if each of them has a generation of its own
+	logs    bool  // checkpoints may be appended to the log
 }
 
 func (m *cutter) key() string { return fmt.Sprint("key:", m.rng.IntN(60)) }
@@ -54,12 +56,15 @@ func (m *cutter) base(key string) Base {
 
 func (m *cutter) next() *Checkpoint {
 	m.gen++
-	c := &Checkpoint{Spaces: []uint64{1, 2}, LastSpace: 2, Time: m.created.Add(time.Duration(m.gen) * time.Second)}
+	c := &Checkpoint{Spaces: []uint64{1, 2}, LastSpace: 2, Time: m.created.Add(time.Duration(m.gen) * time.Second), Log: m.logs}
 	if m.rng.IntN(8) == 0 && len(m.named) > 0 { // all journals are replaced by bases
 		for _, key := range slices.Sorted(maps.Keys(m.named)) {
 			c.Bases = append(c.Bases, m.base(key))
 		}
 		c.Forget = m.gen - 1
+		if m.file != nil {
+			c.Forget = m.file.Manifest().Generation
+		}
 		clear(m.named)
 		return c
 	}
@@ -96,21 +101,28 @@ func content(path string) (string, error) {
 	return fmt.Sprintf("generation %d at %v: %x", m.Generation, m.Time.UnixNano(), sum.Sum64()), err
 }
 
-// The power fails in the middle of a commit. Sectors that were written and not
+// The power fails in the middle of a write. Sectors that were written and not
 // synced are on the disk or not, in any combination; the file that is found
-// afterwards is sound, in the state before the commit or after it.
+// afterwards is sound, in the state before the write or after it.
 //
-// The order of the writes is bbolt's: a growing file is set to its new length and
-// synced, the pages are written, fdatasync, one of the two metas is written,
-// fdatasync. strace shows this order:
+// The order of the writes of a transaction is bbolt's: a growing file is set to its new
+// length and synced, the pages are written, fdatasync, one of the two metas is written,
+// fdatasync. A group of the log is one write and one fdatasync. strace shows this order:
 //
 //	ftruncate(5, 262144)  fsync(5)
 //	pwrite64(5, "\3…", 4096, 12288)  pwrite64(5, "\10…", 4096, 32768)  pwrite64(5, "\37…", 40960, 126976)
 //	fdatasync(5)  pwrite64(5, "\0…", 4096, 0)  fdatasync(5)
+//	pwrite64(5, "\264…", 1536, 172032)  fdatasync(5)
 //
 // and the sectors written are those that differ between the file before and after.
 func TestPowerLoss(t *testing.T) {
 	skipRace(t)
+	for _, logs := range []bool{false, true} {
+		t.Run(fmt.Sprintf("log=%v", logs), func(t *testing.T) { powerLoss(t, logs) })
+	}
+}
+
+func powerLoss(t *testing.T, logs bool) {
 	dir := t.TempDir()
 	path, lost := filepath.Join(dir, "power.db"), filepath.Join(dir, "lost.db")
 	rng := rand.New(rand.NewPCG(4, 2))
@@ -122,7 +134,7 @@ func TestPowerLoss(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := cutter{rng: rng, named: map[string]uint64{}, created: time.Unix(1700000000, 0)}
+		m := cutter{rng: rng, named: map[string]uint64{}, created: time.Unix(1700000000, 0), file: f, logs: logs}
 		write := func() {
 			t.Helper()
 			if _, err := f.Write(m.next()); err != nil {
@@ -142,7 +154,9 @@ func TestPowerLoss(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			groups := f.log.groups
 			write()
+			appended := f.log.groups > groups
 			after, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
@@ -163,11 +177,19 @@ func TestPowerLoss(t *testing.T) {
 					data = append(data, at)
 				}
 			}
-			if len(meta) != 1 || len(data) == 0 {
-				t.Fatalf("a commit has written %d sectors of metas and %d others", len(meta), len(data))
+			if len(meta) != 1 && !appended || len(data) == 0 || appended && (len(meta) > 0 || len(grown) > len(before)) {
+				t.Fatalf("a write (appended: %v) has written %d sectors of metas and %d others, and the file has %d bytes after %d",
+					appended, len(meta), len(data), len(after), len(before))
 			}
-			try := func(what string, file []byte, sectors []int, may ...string) {
+			try := func(what string, file []byte, sectors []int) {
 				t.Helper()
+				if appended {
+					what += ", of a group"
+				}
+				want := was
+				if len(sectors) == len(data)+len(meta) {
+					want = is
+				}
 				file = slices.Clone(file)
 				for _, at := range sectors {
 					copy(file[at:at+sector], after[at:at+sector])
@@ -176,52 +198,83 @@ func TestPowerLoss(t *testing.T) {
 					t.Fatal(err)
 				}
 				got, err := content(lost)
-				if err != nil || !slices.Contains(may, got) {
-					t.Fatalf("%s: %s, %v, want %s", what, got, err, strings.Join(may, " or "))
+				if err != nil || got != want {
+					t.Fatalf("%s: %s, %v, want %s", what, got, err, want)
 				}
 				tried[what]++
 				losses++
+				// The file that is found can be written to.
+				if rng.IntN(50) == 0 {
+					continueAfterLoss(t, rng, lost)
+				}
 			}
 			some := slices.DeleteFunc(slices.Clone(data), func(int) bool { return rng.IntN(2) == 0 })
 			few := slices.DeleteFunc(slices.Clone(data), func(int) bool { return rng.IntN(50) != 0 })
+			most := slices.DeleteFunc(slices.Clone(data), func(at int) bool { return slices.Contains(few, at) })
 			if len(after) > len(before) {
-				try("the file has not grown yet", before, nil, was)
-				try("the file has grown", grown, nil, was)
+				try("the file has not grown yet", before, nil)
+				try("the file has grown", grown, nil)
 			}
-			try("some sectors are written", grown, some, was)
-			try("few sectors are written", grown, few, was)
-			try("most sectors are written", grown, slices.DeleteFunc(slices.Clone(data), func(at int) bool { return slices.Contains(few, at) }), was)
-			try("all but the meta is written", grown, data, was)
-			try("all is written", grown, append(slices.Clone(data), meta...), is)
-
-			// The file that is found can be written to.
-			if rng.IntN(10) == 0 {
-				if err := os.WriteFile(lost, grown, 0o600); err != nil {
-					t.Fatal(err)
-				}
-				l, err := Open(lost, Visitor{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				other := cutter{rng: rng, named: map[string]uint64{}, gen: l.Manifest().Generation}
-				if _, err := l.Write(other.next()); err != nil {
-					t.Fatal(err)
-				}
-				if err := l.Close(); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := content(lost); err != nil {
-					t.Fatal("after a loss and another Cut: ", err)
-				}
+			try("some sectors are written", grown, some)
+			try("few sectors are written", grown, few)
+			try("most sectors are written", grown, most)
+			if appended {
+				try("all but the first is written", grown, data[1:])
+				try("all but the last is written", grown, data[:len(data)-1])
+			} else {
+				try("all but the meta is written", grown, data)
 			}
+			try("all is written", grown, append(slices.Clone(data), meta...))
 		}
 		if err := f.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, what := range slices.Sorted(maps.Keys(tried)) {
-		t.Logf("%4d times %s: opened at a committed generation", tried[what], what)
+		t.Logf("%4d times %s: opened in a committed state", tried[what], what)
 	}
+	if n := tried["some sectors are written, of a group"]; logs != (n > 0) {
+		t.Errorf("%d groups were lost", n)
+	}
+}
+
+// continueAfterLoss opens a file, writes to it, and verifies that it holds its journals and
+// those written.
+func continueAfterLoss(t *testing.T, rng *rand.Rand, path string) {
+	t.Helper()
+	want := journals(t, path)
+	f, err := Open(path, Visitor{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Checkpoint{Spaces: f.Manifest().Spaces, LastSpace: f.Manifest().LastSpace, Log: true}
+	for i := range 1 + rng.IntN(4) {
+		record := bytes.Repeat([]byte{byte('a' + i)}, 1+rng.IntN(2000))
+		c.Journal = slices.Values([][]byte{record})
+		if _, err := f.Write(&c); err != nil {
+			t.Fatal(err)
+		}
+		want += string(record)
+		if got := journals(t, path); got != want {
+			t.Fatalf("after a loss and write %d there are %d bytes of journals, want %d", i, len(got), len(want))
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// journals returns the records of all journals of a file, those in the log among them.
+func journals(t *testing.T, path string) string {
+	t.Helper()
+	var all []byte
+	if _, err := Read(path, Visitor{Journal: func(_ uint64, records []byte) error {
+		all = append(all, records...)
+		return nil
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	return string(all)
 }
 
 // The power fails before a file is published: it has any part of the bytes written

@@ -10,7 +10,7 @@ import (
 )
 
 // Visitor receives the contents of a file: first the journals, the oldest checkpoint
-// first and each in order, then the bases in the order of their names. A function
+// first and each in order, with those in the log last, then the bases in the order of their names. A function
 // that is nil is not called; an error of a function ends the reading. The visitor
 // may keep all slices.
 type Visitor struct {
@@ -41,6 +41,8 @@ type Info struct {
 	Manifest Manifest
 	Size     int64 // of the file, in bytes
 	Free     int64 // bytes of the file that hold nothing
+	Groups   int64 // in the log
+	Logged   int64 // bytes of their records
 }
 
 // Inspect is [Read] that also returns how much of the file is in use.
@@ -54,7 +56,20 @@ func Inspect(path string, v Visitor) (Info, error) {
 	if err != nil {
 		return Info{}, fmt.Errorf("%s: %w", path, err)
 	}
-	return Info{r.manifest, r.size, r.free}, nil
+	info := Info{Manifest: r.current(), Size: r.size, Free: r.free, Groups: int64(len(r.log.groups))}
+	for _, g := range r.log.groups {
+		info.Logged += int64(len(g.records))
+	}
+	return info, nil
+}
+
+// current returns the manifest with what the last group in the log changes of it.
+func (r *reading) current() Manifest {
+	n := len(r.log.groups)
+	if n == 0 {
+		return r.manifest
+	}
+	return r.manifest.current(n, &r.log.groups[n-1])
 }
 
 // reading is the state of reading a file.
@@ -63,6 +78,8 @@ type reading struct {
 	manifest   Manifest
 	bases      tally
 	journal    tally
+	log        logContent
+	logSize    int64
 	tombstones []tombstone
 	size       int64 // of the file
 	free       int64
@@ -98,6 +115,9 @@ func read(file *os.File, v Visitor) (*reading, error) {
 		return nil, damaged("records are missing: found %d of %d bases and %d of %d journal parts",
 			r.bases.Records, r.manifest.Bases.Records, r.journal.Records, r.manifest.Journal.Records)
 	}
+	if r.logSize != r.manifest.Log {
+		return nil, damaged("a log of %d bytes, not %d", r.logSize, r.manifest.Log)
+	}
 	r.free = info.Size() - int64(tree.used)*pageSize
 	return r, nil
 }
@@ -115,6 +135,8 @@ func (r *reading) record(bucket [][]byte, name, value []byte) (err error) {
 	switch {
 	case len(bucket) == 2 && string(bucket[0]) == checkpointsBucket:
 		return r.part(bucket[1], name, value)
+	case len(bucket) == 1 && string(bucket[0]) == groupsBucket && string(name) == logName:
+		return r.groups(value)
 	case len(bucket) == 1 && string(bucket[0]) == keysBucket:
 		return r.base(name, value)
 	}
@@ -135,6 +157,21 @@ func (r *reading) part(bucket, name, value []byte) error {
 		return nil
 	}
 	return r.v.Journal(generation, records)
+}
+
+// groups reads the log. Its records are those of the journal that the next transaction
+// writes.
+func (r *reading) groups(value []byte) (err error) {
+	r.logSize = int64(len(value))
+	if r.log, err = parseLog(value, r.manifest.Generation); err != nil || r.v.Journal == nil {
+		return err
+	}
+	for _, g := range r.log.groups {
+		if err := r.v.Journal(r.manifest.Generation+1, g.records); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *reading) base(name, value []byte) error {
@@ -263,7 +300,10 @@ func Open(path string, v Visitor) (*File, error) {
 		err = fmt.Errorf("%w by another process", ErrInUse)
 	}
 	if err == nil {
-		err = f.recordMark(&f.manifest)
+		err = f.takeLog(r.log)
+	}
+	if err == nil {
+		err = f.recordMark(&f.manifest, f.log.groups)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())

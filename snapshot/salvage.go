@@ -170,6 +170,9 @@ type salvaging struct {
 	foreign  int    // number of records that files of this package do not have
 	newer    error  // of a manifest with a newer format, or nil
 
+	log    []byte  // the value of the log that the walk has found; may be nil
+	groups []group // of the log
+
 	bases map[string][]*version // by name without the chunk, few each
 	parts map[part][]byte       // whole values
 	found map[part]bool         // the parts that scavenge found and the walk did not
@@ -196,7 +199,9 @@ func salvage(r io.ReaderAt, size int64, v Visitor) (Salvaged, error) {
 	if s.newer != nil {
 		return s.Salvaged, s.newer
 	}
+	generation := s.Manifest.Generation
 	s.choose()
+	s.chooseGroups(r, size, generation)
 	if len(s.bases) == 0 && len(s.parts) == 0 && !s.manifest {
 		if s.foreign > 0 || errors.Is(errors.Join(s.Pages...), ErrForeign) {
 			return s.Salvaged, ErrForeign
@@ -296,6 +301,8 @@ func (s *salvaging) record(bucket [][]byte, name, value []byte) error {
 			break
 		}
 		s.Manifest, s.manifest = m, true
+	case len(bucket) == 1 && string(bucket[0]) == groupsBucket && string(name) == logName:
+		s.log = value
 	case len(bucket) == 2 && string(bucket[0]) == checkpointsBucket && len(bucket[1]) == 8:
 		if _, _, ok := unseal(value, bucket[1], name); !ok || len(name) != 4 {
 			s.Pages = append(s.Pages, damaged("journal of checkpoint %d, part %x", binary.BigEndian.Uint64(bucket[1]), name))
@@ -519,7 +526,7 @@ func (s *salvaging) choose() {
 		for stem := range s.bases {
 			spaces[binary.BigEndian.Uint64([]byte(stem))] = true
 		}
-		s.Manifest = Manifest{Format: formatVersion, Spaces: slices.Sorted(maps.Keys(spaces))}
+		s.Manifest = Manifest{Format: plainFormat, Spaces: slices.Sorted(maps.Keys(spaces))}
 	}
 	for stem := range s.bases {
 		s.Manifest.LastSpace = max(s.Manifest.LastSpace, binary.BigEndian.Uint64([]byte(stem)))
@@ -559,6 +566,33 @@ func (s *salvaging) choose() {
 	slices.SortFunc(s.Old, order)
 }
 
+// chooseGroups finds the groups of the log, which follows the checkpoint of a generation. If the
+// log is damaged these are the groups that can be put together, and records between them may
+// be missing.
+func (s *salvaging) chooseGroups(r io.ReaderAt, size int64, generation uint64) {
+	if !s.Guessed && s.Manifest.Log == 0 {
+		return
+	}
+	content, err := parseLog(s.log, generation)
+	if !s.Guessed && err == nil {
+		s.groups = content.groups
+	} else {
+		if s.Guessed {
+			generation = 0
+		}
+		from, groups, last := salvageLog(r, size, generation)
+		if s.Guessed && (last == 0 || from < s.Manifest.Generation) {
+			return // there is no log, or it is older than the records
+		}
+		s.Whole, s.Scavenged = false, true
+		s.Pages = append(s.Pages, fmt.Errorf("%w; found %d of at least %d groups", cmp.Or(err, damaged("the log")), len(groups), last))
+		s.groups, s.Manifest.Generation = groups, max(s.Manifest.Generation, from)
+	}
+	if n := len(s.groups); n > 0 {
+		s.Manifest = s.Manifest.current(n, &s.groups[n-1])
+	}
+}
+
 // lostKey names a key by its base's name, or better by a first chunk.
 func lostKey(stem string, versions []*version) LostKey {
 	space, key, long, _, _ := parseBaseName([]byte(stem + "\x00\x00\x00\x00"))
@@ -592,6 +626,13 @@ func (s *salvaging) deliver(v Visitor) error {
 	for _, p := range parts {
 		if v.Journal != nil {
 			if err := v.Journal(p.generation, s.parts[p][sumSize:]); err != nil {
+				return err
+			}
+		}
+	}
+	for _, g := range s.groups {
+		if v.Journal != nil {
+			if err := v.Journal(s.Manifest.Generation+1, g.records); err != nil {
 				return err
 			}
 		}

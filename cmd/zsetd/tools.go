@@ -316,6 +316,9 @@ func printReport(out io.Writer, path string, report *archive.Report) error {
 	fmt.Fprintf(w, "file\t%s, %s free (%.0f %%)\n", size(report.Size), size(report.Free), 100*float64(report.Free)/float64(max(1, report.Size)))
 	fmt.Fprintf(w, "bases\t%s in %d records\n", size(report.Bases.Bytes), report.Bases.Records)
 	fmt.Fprintf(w, "journal\t%s in %d records\n", size(report.Journal.Bytes), report.Journal.Records)
+	if report.Log.Records > 0 {
+		fmt.Fprintf(w, "log\t%s in %d groups\n", size(report.Log.Bytes), report.Log.Records)
+	}
 	if report.Void > 0 {
 		fmt.Fprintf(w, "cleared\t%s of flushed databases\n", size(report.Void))
 	}

@@ -16,6 +16,7 @@ type Report struct {
 	Free       int64     `json:"free"`       // bytes of the file in pages that hold nothing
 	Bases      Records   `json:"bases"`
 	Journal    Records   `json:"journal"`
+	Log        Records   `json:"log"` // the groups in the log
 
 	// Void is the number of bytes in records of databases that were cleared.
 	Void int64 `json:"void"`
@@ -98,6 +99,7 @@ func Check(path string, now time.Time, progress Progress) (*Report, error) {
 	r.Generation, r.Time, r.Size, r.Free, r.Void = m.Generation, m.Time, info.Size, info.Free, void
 	r.Bases = Records{m.Bases.Records, m.Bases.Bytes}
 	r.Journal = Records{m.Journal.Records, m.Journal.Bytes}
+	r.Log = Records{info.Groups, info.Logged}
 	return r, nil
 }
 

@@ -175,7 +175,7 @@ func (g *reading) read(n int) error {
 	if g.progress == nil {
 		return nil
 	}
-	return g.progress(g.done, g.total)
+	return g.progress(min(g.done, g.total), g.total) // total lacks the log
 }
 
 // database returns the database of a space; ok is false if the space is no longer

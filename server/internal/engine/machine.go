@@ -9,7 +9,8 @@ type Machine struct {
 	Clock *clock.System
 
 	// Disk is called before each operation that makes data durable, with its name:
-	// "commit", "sync", "rename" or "sync directory". It may sleep, in the time that the operation takes.
+	// "commit", "append", "sync log", "sync", "rename" or "sync directory". It may sleep, in the
+	// time that the operation takes.
 	// If it returns an error the operation is not executed and has failed with that error.
 	Disk func(operation string) error
 }

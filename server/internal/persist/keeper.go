@@ -571,13 +571,14 @@ func (k *Keeper) Suspended() bool { return k.suspended }
 // checkpoint. It does nothing while an earlier checkpoint waits to be written.
 func (k *Keeper) Take() { k.take(k.SaveRequested) }
 
-// take is Take. With exact, the file has the position in the stream of replication.
+// take is Take. With exact, the file has the position in the stream of replication, and no
+// log.
 func (k *Keeper) take(exact bool) {
 	if k.Pending() {
 		return
 	}
 	c := &Checkpoint{epoch: k.epoch, changes: k.host.Changes()}
-	c.Time, c.Stream = k.host.At(), k.host.Stream(exact)
+	c.Time, c.Stream, c.Log = k.host.At(), k.host.Stream(exact), k.always && !exact
 	if k.Rewrite != nil {
 		k.Rewrite.piece(k.o.Keys, c)
 		c.needed = k.NeedsFresh

@@ -20,7 +20,7 @@ func measure(f *snapshot.File) (s Figures) {
 	}
 	m := f.Manifest()
 	s.Size, s.Used = f.Usage()
-	s.Bases, s.Journal, s.Generation = m.Bases.Bytes, m.Journal.Bytes, m.Generation
+	s.Bases, s.Journal, s.Generation = m.Bases.Bytes, m.Journal.Bytes+f.Logged(), m.Generation
 	return s
 }
 
