@@ -69,7 +69,57 @@ func TestDeadlinesHarmless(t *testing.T) {
 	}
 }
 
-// TestDeadlinesTransferred checks that a follower that understands the form of the
+// TestFieldDeadlines checks that Redis 8 and Valkey 9, if the parameter says that they follow,
+// have the deadlines of fields, from the file and in the stream, and keep them when they are
+// promoted; and so does zsetd.
+func TestFieldDeadlines(t *testing.T) {
+	kinds := map[string]string{"redis8": "redis", "valkey9": "valkey"}
+	for _, n := range newerServers() {
+		t.Run(n.name, func(t *testing.T) {
+			path := n.path(t)
+			if path == "" || kinds[n.name] == "" {
+				t.Skipf("%s is not installed, or has no deadlines of fields", n.name)
+			}
+			config := map[string]string{"repl-field-deadlines": kinds[n.name]}
+			p := primaryOf(t, config)
+			p.run(memberDeadlines("1")...)
+			host, port, _ := net.SplitHostPort(p.srv.Addr())
+			dial := startJudge(t, path, "--replicaof", host, port, "--enable-debug-command", "yes", "--propagation-error-behavior", "panic")
+			p.replica = newPeer(dial(), dial())
+			zsetd := zsetdNode(t, nil)
+			zsetd.run("REPLICAOF " + host + " " + port)
+			p.linked()
+			p.caughtUp()
+			p.run(memberDeadlines("2")...)
+			p.run("HSET h3 f 1 g 2", "HPEXPIREAT h3 1 FIELDS 1 f", "HSET h4 f 1", "HPEXPIREAT h4 33000000000000 FIELDS 1 f", "HPERSIST h4 FIELDS 1 f")
+			p.caughtUp()
+			wait.Until(t, "zsetd has the stream", func() bool { return zsetd.info("master_repl_offset") == p.primary.info("master_repl_offset") })
+			same := func() {
+				t.Helper()
+				for key := range strings.FieldsSeq("h1 h2 h3 h4") {
+					for _, read := range [][]string{{"HLEN", key}, {"HMGET", key, "f", "g", "i"}, {"HPEXPIRETIME", key, "FIELDS", "3", "f", "g", "i"}} {
+						ours := p.primary.do(read...)
+						for name, theirs := range map[string]string{n.name: p.replica.do(read...), "zsetd": zsetd.do(read...)} {
+							if ours != theirs {
+								t.Errorf("%s %s: %q here, %q in %s", read[0], key, ours, theirs, name)
+							}
+						}
+					}
+				}
+			}
+			same()
+			if got := p.primary.do("HPEXPIRETIME", "h2", "FIELDS", "2", "f", "g"); got != "*2\r\n:33000000000000\r\n:-1\r\n" {
+				t.Errorf("HPEXPIRETIME: %q", got)
+			}
+			if got := p.replica.info("unexpected_error_replies"); got != "0" {
+				t.Errorf("unexpected_error_replies is %s", got)
+			}
+			p.replica.do("REPLICAOF", "NO", "ONE")
+			same()
+		})
+	}
+}
+
 // TestDeadlinesTransferred checks that zsetd has the deadlines of a primary, from the file
 // and from the stream, also from a stream that passes through redis-server.
 func TestDeadlinesTransferred(t *testing.T) {

@@ -85,6 +85,7 @@ type Settings struct {
 	ReplDisklessReplicas int64
 	ReplPingPeriod       int64 // seconds
 	ReplTimeout          int64 // seconds
+	ReplFieldDeadlines   string
 	ShutdownTimeout      int64 // seconds that a server that stops waits for its replicas
 
 	ForwardTo              string // the address of the server that has the data; empty for this one

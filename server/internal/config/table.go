@@ -142,6 +142,10 @@ func Parameters() []Parameter {
 		enum("repl-diskless-load", "disabled", func(c *Settings) *string { return &c.ReplDisklessLoad }, "disabled", "on-empty-db", "swapdb").
 			about("What a replica does with its data while it receives those of the primary, always without a file: `swapdb` serves them until the new ones are complete, which takes the memory of both; " +
 				"`disabled` and `on-empty-db` drop them first."),
+		enum("repl-field-deadlines", "no", func(c *Settings) *string { return &c.ReplFieldDeadlines }, "no", "redis", "valkey").immutable().
+			about("Whether replicas have the deadlines of fields of hashes: `redis` if all are Redis since 7.4 or zsetd, `valkey` if all are Valkey since 9 or zsetd. Others " +
+				"cannot load the data then. With `no` all kinds of replicas can, and Redis and Valkey remove a field when it expires at the primary. After another " +
+				"value than `no` a restart of the primary transfers all data."),
 		text("logfile", "", func(c *Settings) *string { return &c.Logfile }).immutable().
 			about("Path of the log file; empty means standard output."),
 		// Hidden for the same reason as transport.

@@ -16,6 +16,7 @@
 // A replica has the same keys with the same values and deadlines. Deadlines of members of
 // sorted sets and of fields of hashes have a form that Redis ignores and zsetd
 // understands, see effects_deadlines.go; in Redis the members go when they expire here.
+// With the parameter repl-field-deadlines Redis 7.4 or Valkey 9 have those of fields.
 // Not transferred are
 //
 //   - times at which consumers of streams were seen or active;
@@ -27,15 +28,17 @@
 //
 // # Transfers
 //
-// A replica that cannot continue receives all data as an RDB file of version 9, which is
-// read from a snapshot of the keyspace in pieces ([keyspace.Snapshot]): no process is
-// forked, the lock is held for at most 200 µs a piece, and memory grows by the values
-// that change meanwhile. Replicas that wait together share a transfer.
+// A replica that cannot continue receives all data as an RDB file of version 9 (with
+// repl-field-deadlines, that of Redis 7.4 or Valkey 9), which is read from a snapshot of
+// the keyspace in pieces ([keyspace.Snapshot]): no process is forked, the lock is held for
+// at most 200 µs a piece, and memory grows by the values that change meanwhile. Replicas
+// that wait together share a transfer.
 //
 // Version 9 is that of Redis 5.0, and every later server loads it. Only function libraries
 // and streams with groups or deleted entries have types of Redis 7.0. The commands of the
 // stream are those of Redis 7.0: changes of streams, and SET of a key that keeps its
-// deadline, need it or 6.0. Tests judge with Redis 7.0 and later.
+// deadline, need it or 6.0. Tests judge with Redis 7.0 and later. Redis 6.0.16, tried by
+// hand, follows with all data but the groups of streams, and zsetd follows it.
 //
 // After a restart replicas continue if they have just the changes that the data file has,
 // see restart.go.

@@ -26,6 +26,8 @@ const multi = "*1\r\n$5\r\nMULTI\r\n"
 // its commands have selected. The zero value is ready to use, and selects a database
 // before its first command. A Translator is not safe for concurrent use.
 type Translator struct {
+	Fields bool // the deadlines of fields are commands that all replicas understand
+
 	selected int // database + 1; 0 if unknown
 }
 
@@ -41,7 +43,7 @@ func (t *Translator) Reset() { t.selected = 0 }
 // Values that the effects have pinned are encoded during the call, for which no lock
 // is needed.
 func (t *Translator) Commands(e *keyspace.Effects, yield func([]byte) bool) {
-	w := writer{selected: &t.selected, yield: yield, databases: e.Databases(), buf: []byte(multi)}
+	w := writer{selected: &t.selected, fields: t.Fields, yield: yield, databases: e.Databases(), buf: []byte(multi)}
 	for x := range e.All {
 		w.effect(x)
 		if w.stopped {
@@ -70,6 +72,7 @@ const anyDB = -1
 // writer writes the commands of one set of effects.
 type writer struct {
 	selected  *int
+	fields    bool // see Translator.Fields
 	yield     func([]byte) bool
 	stopped   bool
 	databases int

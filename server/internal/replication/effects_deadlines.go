@@ -23,12 +23,15 @@ import (
 // patterns receive, and a second stream for replicas that understand the commands, with
 // which a failover between the two kinds is a full synchronization.
 //
-// Redis 7.4 and Valkey 9 have deadlines of fields, but receive none: at the deadline they
-// receive HDEL, so they have the same fields, but HTTL says that these have no deadlines,
-// and after a failover they stay. The types of such hashes in RDB files are unknown to earlier
-// versions, and differ between the two; a transfer is shared by replicas of all kinds, and
-// Redis does not announce its version. Commands in the stream alone would give deadlines
-// to the fields that change after a transfer, and not to those before.
+// Redis 7.4 and Valkey 9 have deadlines of fields, and receive them if the parameter
+// repl-field-deadlines says that all replicas are of that kind: then HPEXPIREAT and HPERSIST
+// are commands of the stream, and hashes have the types of that kind in RDB files. These are
+// unknown to earlier versions, and differ between the two; a transfer is shared by replicas
+// of all kinds, and Redis does not announce its version. So by default they receive none: at
+// the deadline they receive HDEL, and have the same fields, but HTTL says that these have no
+// deadlines, and after a failover they stay. A partial synchronization would keep what a
+// replica has received under another value of the parameter: so it is fixed while a server
+// runs, and with another value than no the stream does not continue after a restart.
 //
 // In the RDB file the deadlines are AUX fields, which Redis skips, see package rdb.
 
@@ -92,23 +95,31 @@ func (w *writer) endTimed(key []byte) {
 	if t.kind == keyspace.KindHash {
 		set, remove, keyword = "HPEXPIREAT", "HPERSIST", "FIELDS"
 	}
+	plain := t.kind == keyspace.KindHash && w.fields
 	commands := []byte(deadlinesPrefix)
 	for rest := t.members; len(rest) > 0; {
 		at, n := rest[0].at, 1
 		for n < len(rest) && rest[n].at == at {
 			n++
 		}
+		args := []any{set, key, at, keyword, int64(n)}
 		if at == 0 {
-			commands = appendArgs(appendHeader(commands, '*', 4+n), remove, key, keyword, int64(n))
-		} else {
-			commands = appendArgs(appendHeader(commands, '*', 5+n), set, key, at, keyword, int64(n))
+			args = []any{remove, key, keyword, int64(n)}
 		}
 		for _, m := range rest[:n] {
-			commands = appendBulk(commands, m.name)
+			args = append(args, m.name)
+		}
+		if plain {
+			w.begin(len(args))
+			w.buf = appendArgs(w.buf, args...)
+		} else {
+			commands = appendArgs(appendHeader(commands, '*', len(args)), args...)
 		}
 		rest = rest[n:]
 	}
 	t.members, t.names = t.members[:0], t.names[:0]
-	w.begin(2)
-	w.buf = appendArgs(w.buf, "PING", commands)
+	if !plain {
+		w.begin(2)
+		w.buf = appendArgs(w.buf, "PING", commands)
+	}
 }

@@ -90,6 +90,7 @@ type chunk struct {
 // changes of keys cost a comparison.
 func NewPrimary(e *engine.Engine) *Primary {
 	p := &Primary{engine: e, log: e.Log, worker: worker{kick: make(chan struct{}, 1), quit: make(chan struct{})}}
+	p.translator.Fields = e.Config.ReplFieldDeadlines != "no"
 	if host, port, ok := splitReplicaOf(e.Config.ReplicaOf); ok {
 		p.link = newLink(p, host, port)
 		e.Following.Store(true)

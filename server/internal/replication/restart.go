@@ -65,6 +65,9 @@ func (p *Primary) Continue(at engine.StreamPosition) {
 		l.known, l.db = true, at.Database
 		return
 	}
+	if p.engine.Config.ReplFieldDeadlines != "no" {
+		return // see effects_deadlines.go
+	}
 	p.offset, p.deserted = at.Offset, time.Now()
 	p.engine.ReplID2, p.engine.Repl2End = at.ID, at.Offset
 	p.open()

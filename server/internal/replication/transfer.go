@@ -21,6 +21,7 @@ type transfer struct {
 	replicas  []*replica
 	snapshot  *keyspace.Snapshot
 	codec     *rdb.Codec
+	target    rdb.Target
 	functions bool   // the function libraries only
 	db        int    // that the stream has selected
 	mark      string // 40 characters that end a file without a length; "" if the length is sent
@@ -82,8 +83,14 @@ func (p *Primary) beginTransfer(group []*replica) {
 	p.translating.Unlock()
 	limits := p.engine.Keys.Limits
 	t := &transfer{
-		p: p, replicas: group, codec: rdb.NewCodec(&limits), functions: group[0].functions,
+		p: p, replicas: group, codec: rdb.NewCodec(&limits), target: rdb.Replica, functions: group[0].functions,
 		snapshot: p.engine.Keys.Snapshot(), began: time.Now(),
+	}
+	switch p.engine.Config.ReplFieldDeadlines {
+	case "redis":
+		t.target = rdb.Redis8
+	case "valkey":
+		t.target = rdb.Valkey9
 	}
 	if p.link != nil {
 		t.db = p.link.db // the primary of this server does not select it again
@@ -148,7 +155,7 @@ func (t *transfer) finish(err error) {
 
 // encode passes the data to write, as an RDB file.
 func (t *transfer) encode(write func([]byte) error) error {
-	w := rdb.NewWriter(t.codec, rdb.Replica)
+	w := rdb.NewWriter(t.codec, t.target)
 	out := w.AppendStreamDB(w.AppendHead(nil), t.db)
 	for more := true; more; {
 		var shared []keyspace.SnapshotKey // encoded without the lock
