@@ -24,7 +24,6 @@ func AbsentCommands() []Absent {
 			"there are no sets of vectors"},
 		{"8.0", "modules", "JSON.* FT.* TS.* BF.* CF.* CMS.* TOPK.* TDIGEST.*",
 			"there are no documents, no search, no time series, no probabilistic structures"},
-		{"8.2", "cluster", "CLUSTER|SLOT-STATS", oneNode},
 		{"8.4", "cluster", "CLUSTER|MIGRATION", oneNode},
 	}
 }

@@ -106,12 +106,14 @@ func mayImport() map[string]struct{ imports, why string } {
 		"server/internal/score":     {"protocol zset -net -os -io -log/slog", "a syntax: commands are above it"},
 		"server/internal/clock":     {"golang.org/x/sys -net -os -io -log/slog", "times only: what waits for them is above it"},
 		"server/internal/histogram": {"-net -os -io -log/slog", "an algorithm on numbers"},
+		"server/internal/hotkeys":   {"-net -os -io -log/slog", "an algorithm on keys and numbers"},
+		"server/internal/slotstats": {"-net -os -io -log/slog", "counters: commands and slots are above it"},
 		"server/internal/acl": {
 			"protocol server/internal/glob -net -log/slog",
 			"users and rules: sessions, the lock and the handlers of ACL are above it",
 		},
 		"server/internal/config": {
-			"protocol -net -log/slog",
+			"protocol server/internal/slotstats -net -log/slog",
 			"the values of the parameters: what they do is in the packages that read them",
 		},
 		"server/internal/persist": {
@@ -132,7 +134,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server/internal/engine": {
 			"protocol server/archive server/internal/acl server/internal/address server/internal/clock server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist server/rdb server/internal/score server/internal/script server/internal/subscription server/internal/tracking zset " +
-				"server/internal/glob server/internal/histogram server/internal/longdouble " +
+				"server/internal/glob server/internal/histogram server/internal/hotkeys server/internal/longdouble server/internal/slotstats " +
 				"github.com/yuin/gopher-lua github.com/zeebo/xxh3 golang.org/x/sys",
 			"the engine executes commands and has none: the packages with handlers are above it",
 		},
@@ -147,7 +149,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server/internal/admin": {
 			"protocol server/internal/acl server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist zset server/internal/command server/internal/engine server/internal/glob " +
-				"server/internal/histogram server/internal/subscription server/internal/tracking",
+				"server/internal/histogram server/internal/hotkeys server/internal/slotstats server/internal/subscription server/internal/tracking",
 			"these handlers show the state of the engine: transports, files and scripts are the engine's",
 		},
 		"server/internal/stream": {

@@ -9,6 +9,7 @@ import (
 // handlers are in the files of their subjects.
 func ServerCommands() []engine.Command {
 	return []engine.Command{
+		hotkeysRow(),
 		infoRow(),
 		{Facts: protocol.Facts{
 			Name: "latency", Arity: -2,

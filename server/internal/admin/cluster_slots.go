@@ -121,6 +121,9 @@ func assign(srv *engine.Engine, slot int, served bool) {
 		return
 	}
 	cl.Served[slot] = served
+	if srv.SlotStats != nil {
+		srv.SlotStats.Forget(slot)
+	}
 	if served {
 		cl.Slots++
 		return

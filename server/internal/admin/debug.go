@@ -49,6 +49,7 @@ func debugSubcommands() []debugSubcommand {
 		{"HELP", 0, 0, debugHelp},
 		{"HTSTATS", 1, 1, debugHtstats},
 		{"HTSTATS-KEY", 1, 1, debugHtstatsKey},
+		{"INTERNAL_SECRET", 0, 0, debugInternalSecret},
 		{"LISTPACK", 1, 1, debugListpack},
 		{"LOADAOF", 0, 0, debugLoadaof},
 		{"LOG", 1, 1, debugLog},
@@ -113,6 +114,8 @@ func debugHelp(c *engine.Call) {
 		"    The number of keys of a database, in the format of hash tables.",
 		"HTSTATS-KEY <key>",
 		"    The number of elements of a value in a hash table.",
+		"INTERNAL_SECRET",
+		"    The secret that the nodes of a cluster share.",
 		"LISTPACK <key>",
 		"    Write the elements of a listpack to the log of the server.",
 		"LOADAOF",
@@ -158,6 +161,16 @@ func debugHelp(c *engine.Call) {
 		"    Block the server for <seconds>, with a fraction if given.",
 		"STRUCTSIZE",
 		"    The sizes of structures in memory.")
+}
+
+// debugInternalSecret replies the ID of the process: a cluster has no other node that would
+// have to know it.
+func debugInternalSecret(c *engine.Call) {
+	if c.Engine.Cluster == nil {
+		c.Reply.Error("ERR Internal secret is missing")
+		return
+	}
+	c.Reply.BulkString(c.Engine.RunID)
 }
 
 func debugAssert(*engine.Call) { panic("BUG: DEBUG ASSERT") }

@@ -37,6 +37,7 @@ func infoSections() []infoSection {
 		{"stats", true, infoStats},
 		{"replication", true, infoReplication},
 		{"cpu", true, infoCPU},
+		{"hotkeys", true, infoHotkeys},
 		{"modules", true, infoModules},
 		{"commandstats", false, infoCommandstats},
 		{"errorstats", true, infoErrorstats},

@@ -638,6 +638,7 @@ func flush(c *engine.Call, dbs ...*keyspace.DB) {
 	if !c.End() {
 		return
 	}
+	lazily = lazily || !c.Nested // as Redis, where the client waits meanwhile
 	for _, db := range dbs {
 		c.Engine.Scope.Replacing(db, nil)
 		c.Engine.DatabaseFreed(db, lazily)

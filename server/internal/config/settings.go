@@ -67,6 +67,7 @@ type Settings struct {
 	StreamNodeMaxEntries   int64
 
 	ClusterEnabled         bool
+	ClusterSlotStats       string
 	ClusterPort            int64
 	ClusterAnnounceIP      string
 	ClusterHostname        string

@@ -66,6 +66,7 @@ func Parameters() []Parameter {
 			about("Minimum level of log messages: `debug`, `verbose`, `notice`, `warning` or `nothing`."),
 		yesNo("cluster-enabled", false, func(c *Settings) *bool { return &c.ClusterEnabled }).immutable().
 			about("Whether the server is a cluster with one node, which owns all slots unless CLUSTER DELSLOTS or FLUSHSLOTS removes them."),
+		slotStats(),
 		text("cluster-announce-ip", "", func(c *Settings) *string { return &c.ClusterAnnounceIP }).
 			about("IP address of the node in replies to clients; empty means the address to which the client is connected."),
 		number("cluster-announce-port", 0, 0, 65535, func(c *Settings) *int64 { return &c.ClusterAnnouncePort }).

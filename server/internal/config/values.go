@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/slotstats"
 )
 
 // maxmemoryClients is a number of bytes, or a percentage of maxmemory.
@@ -67,6 +68,31 @@ func isHostname(s string) error {
 		}
 	}
 	return nil
+}
+
+// isNodeName accepts names of nodes for people.
+func isNodeName(s string) error {
+	for _, c := range []byte(s) {
+		if !('A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || strings.IndexByte("-._", c) >= 0 || c >= 0x80) {
+			return errors.New("Announced human node name contained invalid character")
+		}
+	}
+	return nil
+}
+
+// slotStats is the parameter cluster-slot-stats-enabled.
+func slotStats() Parameter {
+	p := text("cluster-slot-stats-enabled", "no", func(c *Settings) *string { return &c.ClusterSlotStats }).words().
+		about("What CLUSTER SLOT-STATS counts for each slot: some of `cpu`, `net` and `mem`, or `yes` for all, `no` for the number of keys only. `mem` cannot be added at run time.")
+	p.Set = func(c *Settings, s string) error {
+		kinds, ok := slotstats.ParseKinds(s)
+		if !ok {
+			return errors.New("argument(s) must be one of the following: no, yes, cpu, net, mem")
+		}
+		c.ClusterSlotStats = kinds.String()
+		return nil
+	}
+	return p
 }
 
 // renames is the parameter of rename-command lines: pairs of words, in quotes.

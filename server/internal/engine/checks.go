@@ -218,11 +218,12 @@ func (s *Session) lacksMemory() bool { return s.Engine.lacksMemory() }
 func (s *Session) onlySubscribes() bool { return s.Out.Version() == 2 && s.subscriptions.Len() > 0 }
 
 // isObserved reports whether anything depends on each single command of the session:
-// CLIENT REPLY, client-side caching, MONITOR, the latency monitor, or a slow log with
+// CLIENT REPLY, client-side caching, MONITOR, metering, the latency monitor, or a slow log with
 // a threshold too low for the averages of a fast batch.
 func (s *Session) isObserved() bool {
 	cfg := &s.Engine.Config
 	return s.Replies != ReplyOn || s.cache != nil || len(s.Engine.Monitors) > 0 || cfg.LatencyMonitorThreshold != 0 ||
+		s.Engine.meters() ||
 		uint64(cfg.SlowlogSlowerThan) < fastBatchSlow // -1 disables the log
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/config"
+	"github.com/zsetd/zsetd/server/internal/slotstats"
 )
 
 // inputLimits are the parameters that transports read without the lock.
@@ -63,6 +64,7 @@ func (srv *Engine) applyConfig() {
 	}
 	srv.selectMemberEvents()
 	srv.limitMemory()
+	srv.limitMetering()
 	srv.limits.Store(&inputLimits{
 		reader:       protocol.Limits{MaxBulk: ClampInt(c.ProtoMaxBulk)},
 		queryBuffer:  ClampInt(c.QueryBufferLimit),
@@ -104,6 +106,11 @@ func (srv *Engine) Reconfigure(next *config.Settings, given []string) (name, why
 	}
 	if err := checkForwardTo(next.ForwardTo); err != nil {
 		return "forward-to", err.Error()
+	}
+	if before, _ := slotstats.ParseKinds(now.ClusterSlotStats); !before.Memory {
+		if kinds, _ := slotstats.ParseKinds(next.ClusterSlotStats); kinds.Memory {
+			return "cluster-slot-stats-enabled", errMemoryMetering
+		}
 	}
 	first := func(is func(name string) bool) string {
 		if i := slices.IndexFunc(given, is); i >= 0 {

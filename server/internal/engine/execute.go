@@ -37,6 +37,9 @@ func (s *Session) run(cmd *Command, argv [][]byte, names int) {
 	mark, start := s.Out.Len(), s.Engine.At
 	s.Call.execute(cmd, argv, names, s.DB, mark)
 	s.Engine.recordCall(&s.Call, start)
+	if s.Engine.meters() && s.Blocked == nil {
+		s.meter(cmd, argv, mark, s.Engine.At.Sub(start))
+	}
 }
 
 // retry runs the command of a waiter again. If the command completes, the session
@@ -90,6 +93,9 @@ func (s *Session) EndWait(w *Waiter, reply func(*protocol.Reply)) {
 func (s *Session) finish(w *Waiter, mark int, start time.Time) {
 	s.Engine.unblock(w)
 	s.Engine.recordWaiter(w, start)
+	if s.Engine.meters() {
+		s.meter(w.cmd, w.argv, mark, s.Engine.At.Sub(start)+w.spent)
+	}
 	s.suppressReply(mark)
 }
 

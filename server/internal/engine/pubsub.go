@@ -71,7 +71,7 @@ func (c *Call) Publish(sharded bool, channel, message []byte) int {
 func (srv *Engine) deliver(kind messageKind, channel, message string) {
 	p := &srv.PubSub
 	if kind == shardMessage {
-		srv.send(p.Subscribers(subscription.Shards, channel), "smessage", "", channel, message)
+		srv.send(p.Subscribers(subscription.Shards, channel), shardedMessage, "", channel, message)
 		return
 	}
 	srv.send(p.Subscribers(subscription.Channels, channel), "message", "", channel, message)
@@ -82,6 +82,9 @@ func (srv *Engine) deliver(kind messageKind, channel, message string) {
 		srv.send(to, "pmessage", pattern, channel, message)
 	}
 }
+
+// shardedMessage is the first word of a message of a sharded channel.
+const shardedMessage = "smessage"
 
 // send sends a message to subscribers.
 func (srv *Engine) send(to []*Session, what, pattern, channel, message string) {
@@ -108,6 +111,9 @@ func (srv *Engine) send(to []*Session, what, pattern, channel, message string) {
 			continue
 		}
 		s.post(r.Bytes())
+		if what == shardedMessage {
+			srv.meterMessage(channel, r.Len())
+		}
 		if s.exceedsLimit() {
 			late = append(late, s)
 		}

@@ -506,6 +506,7 @@ func (r *ScriptRun) refuses(cmd *Command, argv [][]byte) string {
 // or "".
 func (r *ScriptRun) misplaced(cmd *Command, argv [][]byte) string {
 	slot, refusal := r.Caller.Misplaced(cmd, argv)
+	r.Caller.scriptUses(slot)
 	switch {
 	case refusal == errClusterReadOnly:
 		return "Script attempted to execute a write command while the cluster is down and readonly"

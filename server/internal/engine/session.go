@@ -29,9 +29,10 @@ type Session struct {
 	activity
 	transaction
 	subscriptions subscription.Names
-	forwarded     *forwarded       // nil unless commands were forwarded
-	cache         *tracking.Client // state of CLIENT TRACKING; nil without tracking
-	fieldsets     map[string][][]byte
+	metered
+	forwarded *forwarded       // nil unless commands were forwarded
+	cache     *tracking.Client // state of CLIENT TRACKING; nil without tracking
+	fieldsets map[string][][]byte
 
 	stall
 	End EndState

@@ -22,6 +22,7 @@ type stats struct {
 	errorStats
 	connectionStats
 	turnStats
+	metering
 	rates
 }
 
@@ -252,6 +253,9 @@ func (srv *Engine) ResetStats() {
 	s.keyspaceHits = srv.Keys.Hits()
 	s.UnexpectedErrors = 0
 	s.turnStats = turnStats{}
+	if srv.SlotStats != nil {
+		srv.SlotStats.Reset()
+	}
 	s.Errors, s.ErrorReplies, s.OutputLimitDisconnections, s.EvictedClients = nil, 0, 0, 0
 	s.QueryLimitDisconnections.Store(0)
 	s.PeakMemory, s.PeakedAt = srv.InUse(), srv.At

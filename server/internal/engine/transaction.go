@@ -31,6 +31,7 @@ type transaction struct {
 
 // enqueue queues a command for EXEC.
 func (s *Session) enqueue(cmd *Command, argv [][]byte, names int) {
+	s.meterQueued(argv)
 	argv = CopyArgs(argv)
 	s.queued += argsSize(argv) + int64(len(argv))*int64(unsafe.Sizeof(argv[0])) + int64(unsafe.Sizeof(queued{}))
 	s.queue = append(s.queue, queued{cmd, argv, names})

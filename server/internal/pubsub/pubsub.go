@@ -105,7 +105,7 @@ func (t topic) replyLeft(c *engine.Call, name []byte) {
 
 func subscribeRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
-		Name: "subscribe", Arity: -2, Channels: protocol.EveryChannel, Flags: "pubsub noscript loading stale",
+		Name: "subscribe", Arity: -2, Channels: protocol.EveryChannel, Flags: "denyoom pubsub noscript loading stale",
 		Group: "pubsub", Since: "2.0.0", Complexity: "O(N), N channels given",
 		Summary: "Receive the messages of channels",
 		Syntax:  "channel [channel ...]",
@@ -116,7 +116,7 @@ func subscribe(c *engine.Call) { channels().join(c) }
 
 func psubscribeRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
-		Name: "psubscribe", Arity: -2, Channels: protocol.EveryPattern, Flags: "pubsub noscript loading stale",
+		Name: "psubscribe", Arity: -2, Channels: protocol.EveryPattern, Flags: "denyoom pubsub noscript loading stale",
 		Group: "pubsub", Since: "2.0.0",
 		Complexity: "O(N), N patterns given",
 		Summary:    "Receive the messages of all channels that match patterns",
@@ -128,7 +128,7 @@ func psubscribe(c *engine.Call) { patterns().join(c) }
 
 func ssubscribeRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
-		Name: "ssubscribe", Arity: -2, Channels: protocol.EveryChannel, Flags: "pubsub noscript loading stale", Keys: "1..-1 not_key",
+		Name: "ssubscribe", Arity: -2, Channels: protocol.EveryChannel, Flags: "denyoom pubsub noscript loading stale", Keys: "1..-1 not_key",
 		Group: "pubsub", Since: "7.0.0", Complexity: "O(N), N shard channels given",
 		Summary: "Receive the messages of shard channels",
 		Syntax:  "shardchannel [shardchannel ...]",

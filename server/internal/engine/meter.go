@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/hotkeys"
+	"github.com/zsetd/zsetd/server/internal/slotstats"
+)
+
+// Metering measures commands by their keys: for CLUSTER SLOT-STATS, and for HOTKEYS. While
+// neither is on it costs a comparison for each command, or fast batch.
+
+// metering is what is measured.
+type metering struct {
+	SlotKinds slotstats.Kinds
+	SlotStats *slotstats.Stats // nil unless a node of a cluster counts time or bytes
+	HotKeys   *hotkeys.Session // nil without HOTKEYS START
+}
+
+// metered is the state of metering in a session.
+type metered struct {
+	received int64 // bytes of MULTI and of the commands that are queued
+	execSlot int   // slot of the transaction that EXEC runs, plus 1; 0: none
+	scripted int   // slot of the commands of the script that runs, plus 1; 0: none, -1: several
+}
+
+// meters reports whether each command is measured.
+func (srv *Engine) meters() bool {
+	return srv.SlotStats != nil || srv.HotKeys != nil && srv.HotKeys.Active(srv.At)
+}
+
+// limitMetering applies the parameter cluster-slot-stats-enabled.
+func (srv *Engine) limitMetering() {
+	srv.SlotKinds, _ = slotstats.ParseKinds(srv.Config.ClusterSlotStats)
+	switch on := srv.Cluster != nil && (srv.SlotKinds.CPU || srv.SlotKinds.Net); {
+	case !on:
+		srv.SlotStats = nil
+	case srv.SlotStats == nil:
+		srv.SlotStats = new(slotstats.Stats)
+	}
+}
+
+// lineSize returns the bytes of a command as an array of strings of the protocol.
+func lineSize(argv [][]byte) int64 {
+	n := int64(3 + digits(len(argv)))
+	for _, arg := range argv {
+		n += int64(5 + digits(len(arg)) + len(arg))
+	}
+	return n
+}
+
+// digits returns how many decimal digits a number that is not negative has.
+func digits(n int) (d int) {
+	for d = 1; n >= 10; n /= 10 {
+		d++
+	}
+	return d
+}
+
+// keysOf returns the keys of a command, and their slot: -1 if there is none or several.
+func (srv *Engine) keysOf(cmd *Command, argv [][]byte) (keys [][]byte, slot int) {
+	slot = -1
+	for i, ref := range cmd.Spec.AppendHashed(nil, argv) {
+		key := argv[ref.Index]
+		keys = append(keys, key)
+		if k := KeySlot(key); i == 0 {
+			slot = k
+		} else if k != slot {
+			slot = -1 // and stays so: no key has it
+		}
+	}
+	return keys, slot
+}
+
+// meter measures a command that has just run in took. Its reply begins at mark.
+func (s *Session) meter(cmd *Command, argv [][]byte, mark int, took time.Duration) {
+	srv := s.Engine
+	keys, slot := srv.keysOf(cmd, argv)
+	w := slotstats.Work{Time: took, In: lineSize(argv), Out: int64(max(0, s.Out.Len()-mark))}
+	if srv.HotKeys != nil && !cmd.RunsQueue && srv.HotKeys.Active(srv.At) {
+		srv.HotKeys.Measure(keys, slot, w.Time, w.In+w.Out, srv.Rand.Uint64())
+	}
+	if scripted := s.scripted; scripted != 0 {
+		if s.scripted = 0; scripted != slot+1 {
+			slot = -1
+		}
+	}
+	switch {
+	case s.execing > 0 && !cmd.RunsQueue:
+		if slot >= 0 {
+			s.execSlot = slot + 1
+		}
+		return
+	case cmd.RunsQueue:
+		slot, w.In = s.execSlot-1, w.In+s.received
+		s.execSlot, s.received = 0, 0
+	case s.Multi: // MULTI itself
+		s.received = w.In
+	}
+	if slot >= 0 && srv.SlotStats != nil {
+		srv.SlotStats.Add(slot, w)
+	}
+}
+
+// meterMessage counts a message to a subscriber of a sharded channel.
+func (srv *Engine) meterMessage(channel string, size int) {
+	if srv.SlotStats != nil {
+		srv.SlotStats.Add(KeySlot(channel), slotstats.Work{Out: int64(size)})
+	}
+}
+
+// scriptUses notes the slot of a command of the session's script.
+func (s *Session) scriptUses(slot int) {
+	switch {
+	case slot < 0 || s.scripted == slot+1:
+	case s.scripted == 0:
+		s.scripted = slot + 1
+	default:
+		s.scripted = -1
+	}
+}
+
+// meterQueued is meter for a command that waits for EXEC.
+func (s *Session) meterQueued(argv [][]byte) {
+	if s.Engine.SlotStats != nil {
+		s.received += lineSize(argv)
+	}
+}
+
+// errMemoryMetering is the error of CONFIG SET cluster-slot-stats-enabled.
+const errMemoryMetering = "memory tracking cannot be enabled at runtime"
+
+// WorkOf returns the counters of CLUSTER SLOT-STATS of a slot.
+func (srv *Engine) WorkOf(slot int) slotstats.Work {
+	if srv.SlotStats == nil {
+		return slotstats.Work{}
+	}
+	return srv.SlotStats.Of(slot)
+}
+
+// SlotBytes returns the bytes of the keys in a slot, with their values. O(n) for n keys.
+func (srv *Engine) SlotBytes(slot int) (n int64) {
+	db := srv.Keys.DB(0)
+	for key := range srv.Keys.SlotKeys(slot) {
+		if e := db.Peek(protocol.BytesOf(key)); e != nil {
+			n += int64(e.Bytes() + Footprint(e.Value(), footprintSample))
+		}
+	}
+	return n
+}
+
+// footprintSample is how many elements of a collection are measured, as by MEMORY USAGE.
+const footprintSample = 5
