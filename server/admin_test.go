@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"github.com/zsetd/zsetd/server/internal/infotext"
 	"math/rand/v2"
 	"net"
 	"regexp"
@@ -361,7 +362,7 @@ func TestResetstat(t *testing.T) {
 
 func TestHumanBytes(t *testing.T) {
 	for n, want := range map[int64]string{0: "0B", 1023: "1023B", 1024: "1.00K", 895 << 10: "895.00K", 1 << 20: "1.00M", 5 << 29: "2.50G"} {
-		if got := engine.HumanBytes(n); got != want {
+		if got := infotext.HumanBytes(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
 	}

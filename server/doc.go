@@ -54,6 +54,7 @@
 //	internal/script       the Lua interpreter within limits
 //	internal/luacompiler  Lua sources to code of that interpreter
 //	internal/hotkeys      the keys that take the most
+//	internal/infotext     the text of INFO
 //	internal/slotstats    the work of a node of a cluster by slot
 //	internal/clock, score, glob, luaconv, longdouble, histogram, bitmap, geo, hyperloglog, lcs
 //	archive, rdb          data files and dumps

@@ -107,6 +107,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		"server/internal/clock":     {"golang.org/x/sys -net -os -io -log/slog", "times only: what waits for them is above it"},
 		"server/internal/histogram": {"-net -os -io -log/slog", "an algorithm on numbers"},
 		"server/internal/hotkeys":   {"-net -os -io -log/slog", "an algorithm on keys and numbers"},
+		"server/internal/infotext":  {"-net -os -io -log/slog", "a form of text: the fields are above it"},
 		"server/internal/slotstats": {"-net -os -io -log/slog", "counters: commands and slots are above it"},
 		"server/internal/acl": {
 			"protocol server/internal/glob -net -log/slog",
@@ -134,7 +135,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server/internal/engine": {
 			"protocol server/archive server/internal/acl server/internal/address server/internal/clock server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist server/rdb server/internal/score server/internal/script server/internal/subscription server/internal/tracking zset " +
-				"server/internal/glob server/internal/histogram server/internal/hotkeys server/internal/longdouble server/internal/slotstats " +
+				"server/internal/glob server/internal/histogram server/internal/hotkeys server/internal/infotext server/internal/longdouble server/internal/slotstats " +
 				"github.com/yuin/gopher-lua github.com/zeebo/xxh3 golang.org/x/sys",
 			"the engine executes commands and has none: the packages with handlers are above it",
 		},
@@ -149,7 +150,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server/internal/admin": {
 			"protocol server/internal/acl server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist zset server/internal/command server/internal/engine server/internal/glob " +
-				"server/internal/histogram server/internal/hotkeys server/internal/slotstats server/internal/subscription server/internal/tracking",
+				"server/internal/histogram server/internal/hotkeys server/internal/infotext server/internal/slotstats server/internal/subscription server/internal/tracking",
 			"these handlers show the state of the engine: transports, files and scripts are the engine's",
 		},
 		"server/internal/stream": {

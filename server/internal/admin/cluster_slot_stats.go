@@ -8,6 +8,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/slotstats"
 )
 
 func clusterSlotStatsRow() engine.Command {
@@ -30,17 +31,37 @@ type slotMetric struct {
 func slotMetrics(srv *engine.Engine) []slotMetric {
 	list := []slotMetric{{"key-count", func(srv *engine.Engine, slot int) int64 { return int64(srv.Keys.SlotLen(slot)) }}}
 	if srv.SlotKinds.Memory {
-		list = append(list, slotMetric{"memory-bytes", (*engine.Engine).SlotBytes})
+		list = append(list, slotMetric{"memory-bytes", slotBytes})
 	}
 	if srv.SlotKinds.CPU {
-		list = append(list, slotMetric{"cpu-usec", func(srv *engine.Engine, slot int) int64 { return srv.WorkOf(slot).Time.Microseconds() }})
+		list = append(list, slotMetric{"cpu-usec", func(srv *engine.Engine, slot int) int64 { return workOf(srv, slot).Time.Microseconds() }})
 	}
 	if srv.SlotKinds.Net {
 		list = append(list,
-			slotMetric{"network-bytes-in", func(srv *engine.Engine, slot int) int64 { return srv.WorkOf(slot).In }},
-			slotMetric{"network-bytes-out", func(srv *engine.Engine, slot int) int64 { return srv.WorkOf(slot).Out }})
+			slotMetric{"network-bytes-in", func(srv *engine.Engine, slot int) int64 { return workOf(srv, slot).In }},
+			slotMetric{"network-bytes-out", func(srv *engine.Engine, slot int) int64 { return workOf(srv, slot).Out }})
 	}
 	return list
+}
+
+// workOf returns the counters of a slot.
+func workOf(srv *engine.Engine, slot int) slotstats.Work {
+	if srv.SlotStats == nil {
+		return slotstats.Work{}
+	}
+	return srv.SlotStats.Of(slot)
+}
+
+// slotBytes returns the bytes of the keys in a slot, with their values, as MEMORY USAGE
+// estimates them. O(n) for n keys.
+func slotBytes(srv *engine.Engine, slot int) (n int64) {
+	db := srv.Keys.DB(0)
+	for key := range srv.Keys.SlotKeys(slot) {
+		if e := db.Peek(protocol.BytesOf(key)); e != nil {
+			n += int64(e.Bytes() + engine.Footprint(e.Value(), usageSamples))
+		}
+	}
+	return n
 }
 
 func clusterSlotStats(c *engine.Call) {

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"github.com/zsetd/zsetd/server/internal/infotext"
 	"math"
 	"time"
 
@@ -281,7 +282,7 @@ func hotkeysHelp(c *engine.Call) {
 		"    Forget the results.")
 }
 
-func infoHotkeys(srv *engine.Engine, t *engine.InfoText) {
+func infoHotkeys(srv *engine.Engine, t *infotext.Text) {
 	t.Title("Hotkeys")
 	if s := srv.HotKeys; s != nil {
 		t.Int("hotkeys-tracking-active", btoi(s.Active(srv.At)))

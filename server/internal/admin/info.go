@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"fmt"
+	"github.com/zsetd/zsetd/server/internal/infotext"
 	"maps"
 	"os"
 	"runtime"
@@ -23,7 +24,7 @@ import (
 type infoSection struct {
 	name      string
 	byDefault bool
-	write     func(*engine.Engine, *engine.InfoText)
+	write     func(*engine.Engine, *infotext.Text)
 }
 
 // infoSections returns the sections in the order in which INFO lists them.
@@ -67,7 +68,7 @@ func info(c *engine.Call) {
 		wanted[strings.ToLower(c.String())] = true
 	}
 	all := wanted["all"] || wanted["everything"]
-	var t engine.InfoText
+	var t infotext.Text
 	for _, s := range infoSections() {
 		if all || wanted["default"] && s.byDefault || wanted[s.name] {
 			s.write(c.Engine, &t)
@@ -88,26 +89,26 @@ func supervisor(srv *engine.Engine) string {
 	return "no"
 }
 
-func infoServer(srv *engine.Engine, t *engine.InfoText) {
+func infoServer(srv *engine.Engine, t *infotext.Text) {
 	version, revision, dirty := engine.BuildVersion()
 	t.Title("Server")
-	t.Text("redis_version", engine.RedisVersion)
-	t.Text("redis_git_sha1", revision[:8])
-	t.Text("redis_git_dirty", dirty)
-	t.Text("redis_build_id", revision[:16])
-	t.Text("redis_mode", mode(srv))
-	t.Text("os", operatingSystem())
+	t.Field("redis_version", engine.RedisVersion)
+	t.Field("redis_git_sha1", revision[:8])
+	t.Field("redis_git_dirty", dirty)
+	t.Field("redis_build_id", revision[:16])
+	t.Field("redis_mode", mode(srv))
+	t.Field("os", operatingSystem())
 	t.Int("arch_bits", strconv.IntSize)
-	t.Text("monotonic_clock", "POSIX clock_gettime")
-	t.Text("multiplexing_api", multiplexing())
-	t.Text("atomicvar_api", "go")
-	t.Text("gcc_version", "0.0.0")
-	t.Text("go_version", strings.TrimPrefix(runtime.Version(), "go"))
-	t.Text("zsetd_version", version)
+	t.Field("monotonic_clock", "POSIX clock_gettime")
+	t.Field("multiplexing_api", multiplexing())
+	t.Field("atomicvar_api", "go")
+	t.Field("gcc_version", "0.0.0")
+	t.Field("go_version", strings.TrimPrefix(runtime.Version(), "go"))
+	t.Field("zsetd_version", version)
 	t.Int("goroutines", int64(runtime.NumGoroutine()))
 	t.Int("process_id", int64(os.Getpid()))
-	t.Text("process_supervised", supervisor(srv))
-	t.Text("run_id", srv.RunID)
+	t.Field("process_supervised", supervisor(srv))
+	t.Field("run_id", srv.RunID)
 	port := srv.Config.Port
 	if port == 0 {
 		port = srv.Config.TLSPort
@@ -118,19 +119,19 @@ func infoServer(srv *engine.Engine, t *engine.InfoText) {
 	t.Int("uptime_in_seconds", uptime)
 	t.Int("uptime_in_days", uptime/(24*3600))
 	srv.InfoClock(t)
-	t.Text("hz", srv.Config.Hz())
-	t.Text("configured_hz", srv.Config.Hz())
+	t.Field("hz", srv.Config.Hz())
+	t.Field("configured_hz", srv.Config.Hz())
 	t.Int("lru_clock", srv.At.Unix()&(1<<24-1))
 	executable, _ := os.Executable() // empty if unknown
-	t.Text("executable", executable)
-	t.Text("config_file", srv.ConfigFile)
+	t.Field("executable", executable)
+	t.Field("config_file", srv.ConfigFile)
 	t.Int("io_threads_active", 0)
 	if left, waits := srv.StopsIn(); waits {
 		t.Int("shutdown_in_milliseconds", left.Milliseconds())
 	}
 	n := 0
 	listener := func(kind, where string) {
-		t.Text("listener"+strconv.Itoa(n), "name="+kind+where)
+		t.Field("listener"+strconv.Itoa(n), "name="+kind+where)
 		n++
 	}
 	where := ""
@@ -191,7 +192,7 @@ func multiplexing() string {
 	return "kqueue"
 }
 
-func infoClients(srv *engine.Engine, t *engine.InfoText) {
+func infoClients(srv *engine.Engine, t *infotext.Text) {
 	connected, input, output := 0, 0, 0
 	watching, subscribed := int64(0), int64(0)
 	for _, s := range srv.Sessions {
@@ -221,18 +222,18 @@ func infoClients(srv *engine.Engine, t *engine.InfoText) {
 	t.Int("total_blocking_keys_on_nokey", int64(srv.KeysAwaited()))
 }
 
-func infoMemory(srv *engine.Engine, t *engine.InfoText) {
+func infoMemory(srv *engine.Engine, t *infotext.Text) {
 	m := measureMemory(srv)
 	t.Title("Memory")
 	t.Size("used_memory", m.used)
 	t.Size("used_memory_rss", m.RSS)
 	t.Size("used_memory_peak", m.peak)
 	t.Int("used_memory_peak_time", srv.PeakedAt.Unix())
-	t.Text("used_memory_peak_perc", fmt.Sprintf("%.2f%%", 100*engine.Ratio(m.used, m.peak)))
+	t.Field("used_memory_peak_perc", fmt.Sprintf("%.2f%%", 100*infotext.Ratio(m.used, m.peak)))
 	t.Int("used_memory_overhead", m.overhead())
 	t.Int("used_memory_startup", m.startup)
 	t.Int("used_memory_dataset", m.dataset())
-	t.Text("used_memory_dataset_perc", fmt.Sprintf("%.2f%%", m.datasetShare()))
+	t.Field("used_memory_dataset_perc", fmt.Sprintf("%.2f%%", m.datasetShare()))
 	t.Int("allocator_allocated", m.Allocated)
 	t.Int("allocator_active", m.Active)
 	t.Int("allocator_resident", m.Resident)
@@ -241,7 +242,7 @@ func infoMemory(srv *engine.Engine, t *engine.InfoText) {
 	sc := srv.Scripting.Memory()
 	t.Int("used_memory_lua", sc.VMEval)
 	t.Int("used_memory_vm_eval", sc.VMEval)
-	t.Text("used_memory_lua_human", engine.HumanBytes(sc.VMEval))
+	t.Field("used_memory_lua_human", infotext.HumanBytes(sc.VMEval))
 	t.Int("used_memory_scripts_eval", sc.Eval)
 	t.Int("number_of_cached_scripts", int64(len(srv.Scripting.Cache)))
 	t.Int("number_of_functions", int64(len(srv.Scripting.Functions.ByName)))
@@ -251,14 +252,14 @@ func infoMemory(srv *engine.Engine, t *engine.InfoText) {
 	t.Int("used_memory_functions", sc.Functions)
 	t.Size("used_memory_scripts", sc.Eval+sc.Functions)
 	t.Size("maxmemory", srv.Config.Maxmemory)
-	t.Text("maxmemory_policy", srv.Config.MaxmemoryPolicy)
-	t.Fixed("allocator_frag_ratio", engine.Ratio(m.Active, m.Allocated), 2)
+	t.Field("maxmemory_policy", srv.Config.MaxmemoryPolicy)
+	t.Fixed("allocator_frag_ratio", infotext.Ratio(m.Active, m.Allocated), 2)
 	t.Int("allocator_frag_bytes", m.Active-m.Allocated)
-	t.Fixed("allocator_rss_ratio", engine.Ratio(m.Resident, m.Active), 2)
+	t.Fixed("allocator_rss_ratio", infotext.Ratio(m.Resident, m.Active), 2)
 	t.Int("allocator_rss_bytes", m.Resident-m.Active)
-	t.Fixed("rss_overhead_ratio", engine.Ratio(m.RSS, m.Resident), 2)
+	t.Fixed("rss_overhead_ratio", infotext.Ratio(m.RSS, m.Resident), 2)
 	t.Int("rss_overhead_bytes", m.RSS-m.Resident)
-	t.Fixed("mem_fragmentation_ratio", engine.Ratio(m.RSS, m.used), 2)
+	t.Fixed("mem_fragmentation_ratio", infotext.Ratio(m.RSS, m.used), 2)
 	t.Int("mem_fragmentation_bytes", m.RSS-m.used)
 	t.Int("mem_not_counted_for_evict", srv.MemoryState.Exempt)
 	buffers := srv.Replication.Status()
@@ -268,19 +269,19 @@ func infoMemory(srv *engine.Engine, t *engine.InfoText) {
 	t.Int("mem_clients_normal", m.clients)
 	t.Zeros("mem_replica_full_sync_buffer", "mem_cluster_slot_migration_output_buffer", "mem_cluster_slot_migration_input_buffer",
 		"mem_cluster_slot_migration_input_buffer_peak", "mem_cluster_links", "mem_aof_buffer")
-	t.Text("mem_allocator", runtime.Version())
+	t.Field("mem_allocator", runtime.Version())
 	t.Zeros("mem_overhead_db_hashtable_rehashing", "active_defrag_running", "lazyfree_pending_objects")
 	t.Int("lazyfreed_objects", srv.Freeing.Objects)
 }
 
 // infoThreads shows one thread of I/O: the Go runtime has as many as it needs, for all
 // clients.
-func infoThreads(srv *engine.Engine, t *engine.InfoText) {
+func infoThreads(srv *engine.Engine, t *infotext.Text) {
 	t.Title("Threads")
-	t.Text("io_thread_0", fmt.Sprintf("clients=%d,reads=%d,writes=%d", len(srv.Sessions), srv.Reads.Load(), srv.Writes.Load()))
+	t.Field("io_thread_0", fmt.Sprintf("clients=%d,reads=%d,writes=%d", len(srv.Sessions), srv.Reads.Load(), srv.Writes.Load()))
 }
 
-func infoStats(srv *engine.Engine, t *engine.InfoText) {
+func infoStats(srv *engine.Engine, t *infotext.Text) {
 	commands, input, output, turned := srv.Rates()
 	t.Title("Stats")
 	t.Int("total_connections_received", srv.Connections)
@@ -306,8 +307,8 @@ func infoStats(srv *engine.Engine, t *engine.InfoText) {
 	t.Fixed("expired_stale_perc", 0, 2)
 	t.Int("expired_time_cap_reached_count", 0)
 	t.Int("expire_cycle_cpu_milliseconds", srv.SweepTime.Milliseconds())
-	t.Text("expire_lag_percentiles_usec", percentilesOf(&srv.ExpiryLag, 50, 99, 99.9))
-	t.Text("expire_lag_histogram_usec", histogramOf(&srv.ExpiryLag))
+	t.Field("expire_lag_percentiles_usec", percentilesOf(&srv.ExpiryLag, 50, 99, 99.9))
+	t.Field("expire_lag_histogram_usec", histogramOf(&srv.ExpiryLag))
 	exceeded, exceeding := srv.Exceeding()
 	t.Int("evicted_keys", srv.EvictedKeys)
 	t.Int("evicted_clients", srv.EvictedClients)
@@ -346,16 +347,16 @@ func infoStats(srv *engine.Engine, t *engine.InfoText) {
 	t.Int("acl_access_denied_tls_cert", 0)
 }
 
-func infoReplication(srv *engine.Engine, t *engine.InfoText) {
+func infoReplication(srv *engine.Engine, t *infotext.Text) {
 	now := srv.Replication.Status()
 	t.Title("Replication")
 	if p := now.Primary; p != nil {
 		infoPrimary(srv, t, p)
 	} else {
-		t.Text("role", "master")
+		t.Field("role", "master")
 	}
 	if to := srv.ForwardsTo(); to != "" {
-		t.Text("forward_to", to)
+		t.Field("forward_to", to)
 		t.Int("forwarded_commands", srv.Forwarded)
 	}
 	t.Int("connected_slaves", int64(len(now.Replicas)))
@@ -363,11 +364,11 @@ func infoReplication(srv *engine.Engine, t *engine.InfoText) {
 		t.Int("min_slaves_good_slaves", int64(srv.Replication.GoodReplicas()))
 	}
 	for i, r := range now.Replicas {
-		t.Text("slave"+strconv.Itoa(i), fmt.Sprintf("ip=%s,port=%d,state=%s,offset=%d,lag=%d", r.Host, r.Port, r.State, r.Offset, r.Lag))
+		t.Field("slave"+strconv.Itoa(i), fmt.Sprintf("ip=%s,port=%d,state=%s,offset=%d,lag=%d", r.Host, r.Port, r.State, r.Offset, r.Lag))
 	}
-	t.Text("master_failover_state", cmp.Or(now.Failover, "no-failover"))
-	t.Text("master_replid", srv.ReplID)
-	t.Text("master_replid2", srv.ReplID2)
+	t.Field("master_failover_state", cmp.Or(now.Failover, "no-failover"))
+	t.Field("master_replid", srv.ReplID)
+	t.Field("master_replid2", srv.ReplID2)
 	t.Int("master_repl_offset", now.Offset)
 	second := int64(-1)
 	if srv.Repl2End >= 0 {
@@ -381,15 +382,15 @@ func infoReplication(srv *engine.Engine, t *engine.InfoText) {
 }
 
 // infoPrimary writes the state of the link to the primary.
-func infoPrimary(srv *engine.Engine, t *engine.InfoText, p *engine.PrimaryStatus) {
-	t.Text("role", "slave")
-	t.Text("master_host", p.Host)
+func infoPrimary(srv *engine.Engine, t *infotext.Text, p *engine.PrimaryStatus) {
+	t.Field("role", "slave")
+	t.Field("master_host", p.Host)
 	t.Int("master_port", p.Port)
 	status := "down"
 	if p.Linked {
 		status = "up"
 	}
-	t.Text("master_link_status", status)
+	t.Field("master_link_status", status)
 	t.Int("master_last_io_seconds_ago", p.Silence)
 	t.Int("master_sync_in_progress", btoi(p.Receiving))
 	t.Int("slave_read_repl_offset", p.ReadOffset)
@@ -398,7 +399,7 @@ func infoPrimary(srv *engine.Engine, t *engine.InfoText, p *engine.PrimaryStatus
 		t.Int("master_sync_total_bytes", p.Total)
 		t.Int("master_sync_read_bytes", p.Received)
 		t.Int("master_sync_left_bytes", p.Total-p.Received)
-		t.Fixed("master_sync_perc", 100*engine.Ratio(p.Received, p.Total), 2)
+		t.Fixed("master_sync_perc", 100*infotext.Ratio(p.Received, p.Total), 2)
 		t.Int("master_sync_last_io_seconds_ago", p.Silence)
 	}
 	if !p.Linked {
@@ -410,7 +411,7 @@ func infoPrimary(srv *engine.Engine, t *engine.InfoText, p *engine.PrimaryStatus
 	t.Int("replica_announced", btoi(c.ReplicaAnnounced))
 }
 
-func infoCPU(srv *engine.Engine, t *engine.InfoText) {
+func infoCPU(srv *engine.Engine, t *infotext.Text) {
 	t.Title("CPU")
 	system, user := engine.CpuTime()
 	t.Fixed("used_cpu_sys", system.Seconds(), 6)
@@ -422,9 +423,9 @@ func infoCPU(srv *engine.Engine, t *engine.InfoText) {
 	t.Fixed("used_cpu_user_main_thread", user.Seconds(), 6)
 }
 
-func infoModules(srv *engine.Engine, t *engine.InfoText) { t.Title("Modules") }
+func infoModules(srv *engine.Engine, t *infotext.Text) { t.Title("Modules") }
 
-func infoCommandstats(srv *engine.Engine, t *engine.InfoText) {
+func infoCommandstats(srv *engine.Engine, t *infotext.Text) {
 	t.Title("Commandstats")
 	srv.Table.Each(func(c *engine.Command) {
 		st := &c.Stats
@@ -432,19 +433,19 @@ func infoCommandstats(srv *engine.Engine, t *engine.InfoText) {
 			return
 		}
 		usec := st.Time.Microseconds()
-		t.Text("cmdstat_"+c.Name, fmt.Sprintf("calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d",
+		t.Field("cmdstat_"+c.Name, fmt.Sprintf("calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d",
 			st.Calls, usec, float64(st.Time.Nanoseconds())/1000/float64(max(st.Calls, 1)), st.Rejected, st.Failed))
 	})
 }
 
-func infoErrorstats(srv *engine.Engine, t *engine.InfoText) {
+func infoErrorstats(srv *engine.Engine, t *infotext.Text) {
 	t.Title("Errorstats")
 	for _, code := range slices.Sorted(maps.Keys(srv.Errors)) {
-		t.Text("errorstat_"+code, "count="+strconv.FormatInt(srv.Errors[code], 10))
+		t.Field("errorstat_"+code, "count="+strconv.FormatInt(srv.Errors[code], 10))
 	}
 }
 
-func infoLatencystats(srv *engine.Engine, t *engine.InfoText) {
+func infoLatencystats(srv *engine.Engine, t *infotext.Text) {
 	t.Title("Latencystats")
 	if !srv.Config.LatencyTracking {
 		return
@@ -454,7 +455,7 @@ func infoLatencystats(srv *engine.Engine, t *engine.InfoText) {
 		if h == nil {
 			return
 		}
-		t.Text("latency_percentiles_usec_"+c.Name, percentilesOf(h, srv.Config.LatencyPercentiles...))
+		t.Field("latency_percentiles_usec_"+c.Name, percentilesOf(h, srv.Config.LatencyPercentiles...))
 	})
 }
 
@@ -486,7 +487,7 @@ func timesOf(times *persist.Times) string {
 	return strings.Join(append(parts, fmt.Sprintf("sum=%d,count=%d", times.Sum.Microseconds(), times.Count)), ",")
 }
 
-func infoCluster(srv *engine.Engine, t *engine.InfoText) {
+func infoCluster(srv *engine.Engine, t *infotext.Text) {
 	t.Title("Cluster")
 	enabled := int64(0)
 	if srv.Cluster != nil {
@@ -495,7 +496,7 @@ func infoCluster(srv *engine.Engine, t *engine.InfoText) {
 	t.Int("cluster_enabled", enabled)
 }
 
-func infoKeyspace(srv *engine.Engine, t *engine.InfoText) {
+func infoKeyspace(srv *engine.Engine, t *infotext.Text) {
 	t.Title("Keyspace")
 	for i := range srv.Keys.Len() {
 		if db := srv.Keys.DB(i); db.Len() > 0 {
@@ -503,7 +504,7 @@ func infoKeyspace(srv *engine.Engine, t *engine.InfoText) {
 			if n := db.Timed(); n > 0 {
 				line += ",subexpiry=" + strconv.Itoa(n) // in Redis since 7.4, for hashes
 			}
-			t.Text("db"+strconv.Itoa(i), line)
+			t.Field("db"+strconv.Itoa(i), line)
 		}
 	}
 }

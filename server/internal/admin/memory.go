@@ -3,6 +3,7 @@ package admin
 import (
 	"bytes"
 	"fmt"
+	"github.com/zsetd/zsetd/server/internal/infotext"
 	"os"
 	"runtime"
 	"runtime/metrics"
@@ -76,7 +77,7 @@ func (m *memory) dataset() int64 { return m.used - m.overhead() }
 
 // datasetShare is the percentage of the data in the memory added since the start.
 func (m *memory) datasetShare() float64 {
-	return min(100*engine.Ratio(m.dataset(), max(m.used-m.startup, 0)), 100)
+	return min(100*infotext.Ratio(m.dataset(), max(m.used-m.startup, 0)), 100)
 }
 
 func memoryUsageRow() engine.Command {
@@ -88,9 +89,12 @@ func memoryUsageRow() engine.Command {
 	}, Run: memoryUsage}
 }
 
+// usageSamples is how many elements of a collection MEMORY USAGE measures by default.
+const usageSamples = 5
+
 func memoryUsage(c *engine.Call) {
 	key := c.Bytes()
-	samples := int64(5)
+	samples := int64(usageSamples)
 	for c.More() {
 		if c.Len() < 2 || !c.Is("SAMPLES") {
 			c.Fail(protocol.ErrSyntax)
@@ -158,17 +162,17 @@ func memoryStats(c *engine.Call) {
 	n("keys.bytes-per-key", max(m.used-m.startup, 0)/int64(max(m.keys, 1))*int64(min(m.keys, 1)))
 	n("dataset.bytes", m.dataset())
 	f("dataset.percentage", m.datasetShare())
-	f("peak.percentage", 100*engine.Ratio(m.used, m.peak))
+	f("peak.percentage", 100*infotext.Ratio(m.used, m.peak))
 	n("allocator.allocated", m.Allocated)
 	n("allocator.active", m.Active)
 	n("allocator.resident", m.Resident)
-	f("allocator-fragmentation.ratio", engine.Ratio(m.Active, m.Allocated))
+	f("allocator-fragmentation.ratio", infotext.Ratio(m.Active, m.Allocated))
 	n("allocator-fragmentation.bytes", m.Active-m.Allocated)
-	f("allocator-rss.ratio", engine.Ratio(m.Resident, m.Active))
+	f("allocator-rss.ratio", infotext.Ratio(m.Resident, m.Active))
 	n("allocator-rss.bytes", m.Resident-m.Active)
-	f("rss-overhead.ratio", engine.Ratio(m.RSS, m.Resident))
+	f("rss-overhead.ratio", infotext.Ratio(m.RSS, m.Resident))
 	n("rss-overhead.bytes", m.RSS-m.Resident)
-	f("fragmentation", engine.Ratio(m.RSS, m.used))
+	f("fragmentation", infotext.Ratio(m.RSS, m.used))
 	n("fragmentation.bytes", m.RSS-m.used)
 }
 
@@ -200,15 +204,15 @@ func memoryReport(srv *engine.Engine) string {
 	}
 	var b strings.Builder
 	add := func(format string, args ...any) { fmt.Fprintf(&b, "- "+format+"\n", args...) }
-	if r := engine.Ratio(m.peak, m.used); r > peak {
+	if r := infotext.Ratio(m.peak, m.used); r > peak {
 		add("The peak was %.2f times the memory in use. The heap returns memory to the system within some minutes, so the resident "+
 			"size may still be that of the peak. MEMORY PURGE returns it immediately.", r)
 	}
-	if r := engine.Ratio(m.Active, m.Allocated); r > fragment && m.Active-m.Allocated > slack {
+	if r := infotext.Ratio(m.Active, m.Allocated); r > fragment && m.Active-m.Allocated > slack {
 		add("The heap is fragmented: its pages hold %.2f times the bytes allocated. Typical reasons are a past peak, and values "+
 			"that change their size often.", r)
 	}
-	if r := engine.Ratio(m.RSS, m.Resident); r > outside && m.RSS-m.Resident > slack {
+	if r := infotext.Ratio(m.RSS, m.Resident); r > outside && m.RSS-m.Resident > slack {
 		add("The process is %.2f times as large as the heap: stacks, the program itself and mapped files, such as the data file, "+
 			"take the rest.", r)
 	}

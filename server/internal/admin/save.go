@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"github.com/zsetd/zsetd/server/internal/infotext"
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -150,7 +151,7 @@ func debugLoadaof(c *engine.Call) {
 }
 
 // infoPersistence appends the section Persistence of INFO.
-func infoPersistence(srv *engine.Engine, t *engine.InfoText) {
+func infoPersistence(srv *engine.Engine, t *infotext.Text) {
 	k := srv.Keeper
 	now := k.Status()
 	t.Title("Persistence")
@@ -169,10 +170,10 @@ func infoPersistence(srv *engine.Engine, t *engine.InfoText) {
 	}
 	t.Int("rdb_bgsave_in_progress", btoi(now.InProgress))
 	t.Int("rdb_last_save_time", now.SavedAt.Unix())
-	t.Text("rdb_last_bgsave_status", status)
+	t.Field("rdb_last_bgsave_status", status)
 	t.Int("rdb_last_bgsave_time_sec", int64(now.Duration/time.Second))
 	t.Int("rdb_current_bgsave_time_sec", current)
-	t.Text("checkpoint_histogram_usec", timesOf(&now.Times))
+	t.Field("checkpoint_histogram_usec", timesOf(&now.Times))
 	t.Int("rdb_saves", now.Saves)
 	t.Int("rdb_saves_consecutive_failures", int64(now.Failures))
 	t.Zeros("rdb_last_cow_size")
@@ -187,13 +188,13 @@ func infoPersistence(srv *engine.Engine, t *engine.InfoText) {
 	if now.RewriteFailed {
 		rewritten = "err"
 	}
-	t.Text("aof_last_bgrewrite_status", rewritten)
+	t.Field("aof_last_bgrewrite_status", rewritten)
 	t.Int("aof_rewrites", now.Rewrites)
 	t.Zeros("aof_rewrites_consecutive_failures")
-	t.Text("aof_last_write_status", status)
+	t.Field("aof_last_write_status", status)
 	t.Zeros("aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size")
 	if k.Path != "" {
-		t.Text("snapshot_file", k.Path)
+		t.Field("snapshot_file", k.Path)
 		t.Int("snapshot_generation", int64(k.Stats.Generation))
 		t.Int("snapshot_file_bytes", k.Stats.Size)
 		t.Int("snapshot_file_used_bytes", k.Stats.Used)
@@ -203,7 +204,7 @@ func infoPersistence(srv *engine.Engine, t *engine.InfoText) {
 		t.Int("snapshot_held_clients", int64(srv.WithheldSessions()))
 	}
 	if k.Failed != nil {
-		t.Text("snapshot_last_error", k.Failed.Error())
+		t.Field("snapshot_last_error", k.Failed.Error())
 	}
 	if l := k.Loading; l != nil {
 		infoLoading(t, l)
@@ -211,9 +212,9 @@ func infoPersistence(srv *engine.Engine, t *engine.InfoText) {
 }
 
 // infoLoading writes the progress of loading the data.
-func infoLoading(t *engine.InfoText, l *persist.LoadState) {
+func infoLoading(t *infotext.Text, l *persist.LoadState) {
 	elapsed := time.Since(l.Start).Seconds()
-	part := engine.Ratio(l.Done, l.Total)
+	part := infotext.Ratio(l.Done, l.Total)
 	eta := int64(1)
 	if l.Done > 0 {
 		eta = int64(elapsed * float64(l.Total-l.Done) / float64(l.Done))

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/zsetd/zsetd/server/internal/infotext"
 	"math"
 	"time"
 
@@ -86,7 +87,7 @@ func (srv *Engine) shiftDeadlines(d time.Duration) {
 }
 
 // InfoClock writes the clock's fields of INFO.
-func (srv *Engine) InfoClock(t *InfoText) {
+func (srv *Engine) InfoClock(t *infotext.Text) {
 	t.Int("clock_steps", srv.Time.Steps())
 	t.Int("clock_difference_ms", srv.Time.Difference().Milliseconds())
 	t.Int("clock_suspended_seconds", int64(srv.Time.Suspended()/time.Second))

@@ -41,23 +41,6 @@ func (srv *Engine) limitMetering() {
 	}
 }
 
-// lineSize returns the bytes of a command as an array of strings of the protocol.
-func lineSize(argv [][]byte) int64 {
-	n := int64(3 + digits(len(argv)))
-	for _, arg := range argv {
-		n += int64(5 + digits(len(arg)) + len(arg))
-	}
-	return n
-}
-
-// digits returns how many decimal digits a number that is not negative has.
-func digits(n int) (d int) {
-	for d = 1; n >= 10; n /= 10 {
-		d++
-	}
-	return d
-}
-
 // keysOf returns the keys of a command, and their slot: -1 if there is none or several.
 func (srv *Engine) keysOf(cmd *Command, argv [][]byte) (keys [][]byte, slot int) {
 	slot = -1
@@ -77,7 +60,7 @@ func (srv *Engine) keysOf(cmd *Command, argv [][]byte) (keys [][]byte, slot int)
 func (s *Session) meter(cmd *Command, argv [][]byte, mark int, took time.Duration) {
 	srv := s.Engine
 	keys, slot := srv.keysOf(cmd, argv)
-	w := slotstats.Work{Time: took, In: lineSize(argv), Out: int64(max(0, s.Out.Len()-mark))}
+	w := slotstats.Work{Time: took, In: protocol.RequestSize(argv), Out: int64(max(0, s.Out.Len()-mark))}
 	if srv.HotKeys != nil && !cmd.RunsQueue && srv.HotKeys.Active(srv.At) {
 		srv.HotKeys.Measure(keys, slot, w.Time, w.In+w.Out, srv.Rand.Uint64())
 	}
@@ -124,31 +107,9 @@ func (s *Session) scriptUses(slot int) {
 // meterQueued is meter for a command that waits for EXEC.
 func (s *Session) meterQueued(argv [][]byte) {
 	if s.Engine.SlotStats != nil {
-		s.received += lineSize(argv)
+		s.received += protocol.RequestSize(argv)
 	}
 }
 
 // errMemoryMetering is the error of CONFIG SET cluster-slot-stats-enabled.
 const errMemoryMetering = "memory tracking cannot be enabled at runtime"
-
-// WorkOf returns the counters of CLUSTER SLOT-STATS of a slot.
-func (srv *Engine) WorkOf(slot int) slotstats.Work {
-	if srv.SlotStats == nil {
-		return slotstats.Work{}
-	}
-	return srv.SlotStats.Of(slot)
-}
-
-// SlotBytes returns the bytes of the keys in a slot, with their values. O(n) for n keys.
-func (srv *Engine) SlotBytes(slot int) (n int64) {
-	db := srv.Keys.DB(0)
-	for key := range srv.Keys.SlotKeys(slot) {
-		if e := db.Peek(protocol.BytesOf(key)); e != nil {
-			n += int64(e.Bytes() + Footprint(e.Value(), footprintSample))
-		}
-	}
-	return n
-}
-
-// footprintSample is how many elements of a collection are measured, as by MEMORY USAGE.
-const footprintSample = 5

@@ -1,42 +1,42 @@
-package engine
+package infotext
 
 import (
 	"math"
 	"strconv"
 )
 
-// InfoText is the text of INFO during its construction.
-type InfoText struct{ Bytes []byte }
+// Text is the text of INFO during its construction. The zero value is empty.
+type Text struct{ Bytes []byte }
 
 // Title begins a section.
-func (t *InfoText) Title(name string) {
+func (t *Text) Title(name string) {
 	if len(t.Bytes) > 0 {
 		t.Bytes = append(t.Bytes, "\r\n"...)
 	}
 	t.Bytes = append(append(append(t.Bytes, "# "...), name...), "\r\n"...)
 }
 
-// Text appends a field.
-func (t *InfoText) Text(name, value string) {
+// Field appends a field.
+func (t *Text) Field(name, value string) {
 	t.Bytes = append(append(append(append(t.Bytes, name...), ':'), value...), "\r\n"...)
 }
 
 // Int appends an integer field.
-func (t *InfoText) Int(name string, n int64) { t.Text(name, strconv.FormatInt(n, 10)) }
+func (t *Text) Int(name string, n int64) { t.Field(name, strconv.FormatInt(n, 10)) }
 
 // Fixed appends a field with a fixed number of digits after the point.
-func (t *InfoText) Fixed(name string, f float64, digits int) {
-	t.Text(name, strconv.FormatFloat(f, 'f', digits, 64))
+func (t *Text) Fixed(name string, f float64, digits int) {
+	t.Field(name, strconv.FormatFloat(f, 'f', digits, 64))
 }
 
 // Size writes a number of bytes, and again in readable form.
-func (t *InfoText) Size(name string, n int64) {
+func (t *Text) Size(name string, n int64) {
 	t.Int(name, n)
-	t.Text(name+"_human", HumanBytes(n))
+	t.Field(name+"_human", HumanBytes(n))
 }
 
 // Zeros writes fields that count features without an equivalent here.
-func (t *InfoText) Zeros(names ...string) {
+func (t *Text) Zeros(names ...string) {
 	for _, name := range names {
 		t.Int(name, 0)
 	}
