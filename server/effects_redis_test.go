@@ -347,8 +347,13 @@ func canonical(v any, group int) string {
 	}
 	if ok && len(list) > 0 && list[0] == "length" { // of XINFO STREAM
 		for i := 0; i+1 < len(list); i += 2 {
-			if name, _ := list[i].(string); strings.HasPrefix(name, "radix-tree") {
+			name, _ := list[i].(string)
+			if strings.HasPrefix(name, "radix-tree") || name == "recorded-first-entry-id" && list[1] == int64(0) { // of an empty stream Redis has the highest ID after a load
 				list[i+1] = nil
+			}
+			groups, _ := list[i+1].([]any)
+			for _, g := range groups {
+				dropLag(g)
 			}
 		}
 		return fmt.Sprint(withoutTimes(v))
@@ -361,6 +366,17 @@ func canonical(v any, group int) string {
 		}
 	}
 	return fmt.Sprint(v)
+}
+
+// dropLag removes the lag of a group of XINFO STREAM. It follows from the rest; since Redis
+// 8 that of a group whose position was trimmed away is another one.
+func dropLag(group any) {
+	list, _ := group.([]any)
+	for i := 0; i+1 < len(list); i += 2 {
+		if list[i] == "lag" {
+			list[i+1] = nil
+		}
+	}
 }
 
 // libraries returns a reply to FUNCTION LIST as text. The libraries, and the functions of
