@@ -69,8 +69,9 @@ func (h *host) Loaded() {
 	h.MemoryState.MoreToEvict = h.Config.Maxmemory != 0 // the timer checks the limit
 }
 
-// Durable resumes the sessions whose changes are on the disk.
-func (h *host) Durable() {
+// Durable resumes the sessions whose changes are on the disk, and returns their number.
+func (h *host) Durable() (released int) {
+	waiting := len(h.withheld)
 	h.withheld = slices.DeleteFunc(h.withheld, func(s *Session) bool {
 		if !h.Keeper.Saved(s.withheldFor) && h.Keeper.Always() {
 			return false
@@ -84,6 +85,7 @@ func (h *host) Durable() {
 		return true
 	})
 	h.Replication.Saved()
+	return waiting - len(h.withheld)
 }
 
 // Failed ends the sessions that wait for a confirmation which cannot be given.

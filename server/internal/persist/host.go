@@ -60,8 +60,9 @@ type Host interface {
 	Loaded()
 
 	// Durable is called when more checkpoints are on the disk, or parameters have
-	// changed: replies that waited for Keeper.Saved may be sent.
-	Durable()
+	// changed: replies that waited for Keeper.Saved may be sent. It returns to how many
+	// clients.
+	Durable() (released int)
 
 	// Failed is called when a checkpoint could not be written: the replies that wait
 	// for it can never be sent.

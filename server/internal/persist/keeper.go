@@ -101,6 +101,7 @@ type progress struct {
 	ObsoleteUpTo uint64 // journals up to this checkpoint are obsolete
 	taken        int64  // Host.Changes as of the last checkpoint
 	saved        int64  // Host.Changes that are on the disk
+	released     int    // clients whose replies the last checkpoint has released
 }
 
 // rewriting is the state of writing a fresh file, or new bases.
@@ -395,16 +396,33 @@ func (k *Keeper) step() (more bool) {
 	}
 	start := time.Now()
 	k.Flush()
-	throttle := false
+	var pause time.Duration
 	k.host.Maintain(func() {
 		more = k.Account()
 		k.untrack()
-		throttle = more && (k.Rewrite != nil || k.ObsoleteUpTo != 0) && !k.NeedsFresh
+		pause = k.pause(time.Since(start), more)
 	})
-	if throttle { // a rewrite is not urgent: half of the time is left to the clients
-		time.Sleep(time.Since(start))
-	}
+	time.Sleep(pause)
 	return more
+}
+
+const (
+	// gatherClients is the number of clients, released by one checkpoint, from which on the
+	// next one waits for their next commands, and gatherTime the longest wait.
+	gatherClients = 5
+	gatherTime    = 100 * time.Microsecond
+)
+
+// pause returns the wait before the next checkpoint, after one that has taken d. more reports
+// that it has succeeded.
+func (k *Keeper) pause(d time.Duration, more bool) time.Duration {
+	switch {
+	case more && (k.Rewrite != nil || k.ObsoleteUpTo != 0) && !k.NeedsFresh:
+		return d // a rewrite is not urgent: half of the time is left to the clients
+	case k.always && k.released >= gatherClients:
+		return min(d, gatherTime) // the next commands of these clients come about now, and can share a checkpoint
+	}
+	return 0
 }
 
 // miss notes that another program has removed or changed the file, or that its
@@ -788,7 +806,7 @@ func (k *Keeper) Account() (ok bool) {
 		}
 	}
 	k.tellSavers(nil)
-	k.host.Durable()
+	k.released = k.host.Durable()
 	return ok
 }
 

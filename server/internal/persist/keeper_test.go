@@ -30,6 +30,7 @@ type host struct {
 	failed  int
 	stream  *persist.Stream
 
+	clients int  // that each checkpoint releases, as Durable says
 	waits   bool // a reply waits for the checkpoint of the epoch
 	epoch   uint64
 	durable chan struct{} // closed when the reply may be sent
@@ -59,11 +60,12 @@ func (h *host) Loaded()          { h.loads++ }
 func (h *host) Stream(bool) *persist.Stream { return h.stream }
 func (h *host) Continue(s persist.Stream)   { h.stream = &s }
 func (h *host) Failed()                     { h.failed++ }
-func (h *host) Durable() {
+func (h *host) Durable() (released int) {
 	if h.waits && h.k.Saved(h.epoch) {
 		h.waits = false
 		close(h.durable)
 	}
+	return h.clients
 }
 
 // open returns a host whose keeper has loaded the file at path. With standby "yes" in
@@ -275,6 +277,46 @@ func TestFullDisk(t *testing.T) {
 	defer again.k.Close(false)
 	if got := again.get("a") + again.get("b"); got != "12" {
 		t.Errorf("a and b are %s", got)
+	}
+}
+
+// TestGather checks that after a checkpoint that has released many clients the keeper waits
+// for their next commands, for a tenth of a millisecond at most, and after one that has
+// released few does not wait.
+func TestGather(t *testing.T) {
+	for clients, want := range map[int]int{1: 3, 50: 2} {
+		path := filepath.Join(t.TempDir(), "k.db")
+		synctest.Test(t, func(t *testing.T) {
+			syncs := 0
+			h, err := openOn(path, map[string]string{"appendfsync": "always"}, func(operation string) error {
+				if operation == "sync log" {
+					syncs++
+					time.Sleep(time.Millisecond)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.clients = clients
+			h.Maintain(func() { h.set("a", "0") }) // makes the log
+			time.Sleep(time.Second)
+			h.Maintain(func() { h.set("a", "1") })
+			time.Sleep(time.Millisecond + 20*time.Microsecond) // behind the sync
+			for i := range 3 {
+				h.Maintain(func() { h.set("a", fmt.Sprint(i)) })
+				time.Sleep(20 * time.Microsecond)
+			}
+			time.Sleep(time.Second)
+			h.Maintain(func() {
+				if syncs != want {
+					t.Errorf("%d clients: %d syncs, want %d", clients, syncs, want)
+				}
+			})
+			if err := h.k.Close(false); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 
