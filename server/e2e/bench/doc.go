@@ -38,6 +38,10 @@
 // Durable writes (durable.go) run on servers with appendonly yes and appendfsync always. The
 // flushes of the disk during a round are those of all processes.
 //
+// A start (start.go) is that of a server with a data set in its file: the time and the CPU
+// time until the first reply that is not -LOADING, the maximum of the resident set by then, the
+// resident set then, and after a pause. The rounds alternate, so the files are in the page cache.
+//
 // The console (console.go) is measured with WORK="console" only, or "console viewers": works on servers without
 // it, with it, and with one viewer of its overview, and 1 000 viewers of a channel beside 300
 // subscribers, at 1 000 messages a second.

@@ -47,13 +47,13 @@ func run(ctx context.Context) error {
 	flag.StringVar(&o.redis, "redis", "redis-server", "the server that it is compared with")
 	flag.StringVar(&o.valkey, "valkey", "valkey-server", "another one, if it can be found")
 	flag.BoolVar(&o.short, "short", false, "a run of less than two minutes, on a tenth of the data: to see that all is well")
-	flag.StringVar(&o.work, "work", "", "a regular expression: the works to run, data sets of which to measure the memory, replication, durable, console (only so), or with -scale quantities")
+	flag.StringVar(&o.work, "work", "", "a regular expression: the works to run, data sets of which to measure the memory, replication, durable, start, console (only so), or with -scale quantities")
 	flag.IntVar(&o.clients, "clients", 50, "how many clients there are")
 	flag.IntVar(&o.rounds, "rounds", 0, "how often each server does each work; 3, or 2 in a short run")
 	flag.DurationVar(&o.length, "length", 0, "how long a round is; 1.2s, 500ms with -scale, or 300ms in a short run")
 	flag.BoolVar(&o.scale, "scale", false, "measure how cost grows instead (scale.go)")
 	flag.IntVar(&o.members, "members", 7, "with -scale: up to ten to the power of so many members in one set")
-	flag.StringVar(&o.results, "results", "", "a file whose tables are replaced, between <!-- bench --> (with -scale: <!-- scale -->) and its end")
+	flag.StringVar(&o.results, "results", "", "a file whose tables are replaced, between <!-- bench --> (with -scale: <!-- scale -->), and <!-- start -->, and its end; with -work start only the latter")
 	flag.StringVar(&o.summary, "summary", "", "with -results: a file whose summary is replaced, between <!-- bench --> and its end")
 	flag.StringVar(&o.plot, "plot", "", "an SVG file to be written")
 	flag.Parse()
@@ -61,7 +61,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.results != "" && (o.work != "" || o.short) {
+	if o.results != "" && (o.work != "" && o.work != startWork || o.short) {
 		return errors.New("a table that is kept is that of a whole and long run")
 	}
 	targets, err := findTargets(o)
@@ -92,12 +92,13 @@ func run(ctx context.Context) error {
 	l := limits{members: 1000000 / part, sets: 2000, alive: 100000}
 	list := slices.DeleteFunc(works(l), func(w work) bool { return !chosen.MatchString(w.title()) })
 	data := slices.DeleteFunc(shapes(part), func(s shape) bool { return !chosen.MatchString(s.name) })
+	starts := chosen.MatchString(startWork)
 	replicates := chosen.MatchString("replication")
 	durable := slices.DeleteFunc(durableWorks(), func(w work) bool { return !chosen.MatchString(w.title()) })
 	viewers := o.work != "" && chosen.MatchString("console viewers") // a whole run would take minutes more
 	withConsole := slices.DeleteFunc([]work{zadd(1), zadd(16)}, func(w work) bool { return o.work == "" || !chosen.MatchString("console "+w.title()) })
 	console := viewers || len(withConsole) > 0 && len(list) == 0
-	if !o.scale && len(list) == 0 && len(data) == 0 && !replicates && !console && len(durable) == 0 {
+	if !o.scale && len(list) == 0 && len(data) == 0 && !replicates && !starts && !console && len(durable) == 0 {
 		return fmt.Errorf("no workload matches %q", o.work)
 	}
 	r := &report{targets: targets, begun: time.Now(), machine: machine(), loadBefore: load(), members: l.members, options: o}
@@ -137,6 +138,11 @@ func run(ctx context.Context) error {
 			return err
 		}
 	}
+	if starts {
+		if err := r.measureStarts(ctx, startShapes(part), pause); err != nil {
+			return err
+		}
+	}
 	if console {
 		if err := r.measureConsole(ctx, withConsole, viewers, l); err != nil {
 			return err
@@ -148,7 +154,9 @@ func run(ctx context.Context) error {
 		}
 		fmt.Print(r.idleText())
 	}
-	fmt.Print(r.verdictText())
+	if o.work != startWork {
+		fmt.Print(r.verdictText())
+	}
 	r.loadAfter = load()
 	fmt.Printf("load average before %s, after %s; %v\n", r.loadBefore, r.loadAfter, time.Since(r.begun).Round(time.Second))
 	if o.plot != "" && len(r.rows) > 0 {
@@ -159,6 +167,9 @@ func run(ctx context.Context) error {
 	}
 	if o.results == "" {
 		return nil
+	}
+	if err := r.writeSection(o.results, "start", r.startMarkdown); err != nil || o.work == startWork {
+		return err
 	}
 	if err := r.writeSection(o.results, "bench", r.markdown); err != nil || o.summary == "" {
 		return err

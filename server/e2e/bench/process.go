@@ -35,18 +35,28 @@ type server struct {
 	answer time.Duration // time from the start to the first reply
 }
 
-// start starts a server and waits until it answers.
+// start starts a server in a folder of its own, and waits until it answers.
 func (t target) start(ctx context.Context) (*server, error) {
+	dir, err := os.MkdirTemp("", "zsetd-bench-")
+	if err != nil {
+		return nil, err
+	}
+	s, err := t.startIn(ctx, dir)
+	if err != nil {
+		os.RemoveAll(dir)
+	}
+	return s, err
+}
+
+// startIn starts a server in a folder, and waits until it answers. The folder remains if
+// the server does not.
+func (t target) startIn(ctx context.Context, dir string) (*server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	l.Close()
-	dir, err := os.MkdirTemp("", "zsetd-bench-")
-	if err != nil {
-		return nil, err
-	}
 	args := append([]string{"--port", port, "--bind", "127.0.0.1", "--maxclients", "4000"}, t.flags...)
 	s := &server{target: t, cmd: exec.CommandContext(ctx, t.binary, args...), port: port, dir: dir, done: make(chan struct{})}
 	s.cmd.Dir = dir
@@ -54,7 +64,6 @@ func (t target) start(ctx context.Context) (*server, error) {
 	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
 	begin := time.Now()
 	if err := s.cmd.Start(); err != nil {
-		os.RemoveAll(dir)
 		return nil, err
 	}
 	go func() {
@@ -72,19 +81,23 @@ func (t target) start(ctx context.Context) (*server, error) {
 		}
 		select {
 		case <-s.done:
-			os.RemoveAll(dir)
 			return nil, fmt.Errorf("%s does not start: %s", t.name, s.log.String())
 		case <-time.After(time.Millisecond):
 		}
 	}
-	s.stop()
+	s.kill()
 	return nil, fmt.Errorf("%s does not answer", t.name)
 }
 
+// stop kills the server and removes its folder.
 func (s *server) stop() {
+	s.kill()
+	os.RemoveAll(s.dir)
+}
+
+func (s *server) kill() {
 	s.cmd.Process.Kill()
 	<-s.done
-	os.RemoveAll(s.dir)
 }
 
 // cpu returns the CPU time of the server so far, with a resolution of a tick.

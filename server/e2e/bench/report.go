@@ -22,6 +22,7 @@ type report struct {
 	idle                  idleRow
 	replication           []replicationRow
 	durable               []row
+	starts                []startRow
 	machine               string
 	loadBefore, loadAfter string
 	begun                 time.Time

@@ -242,6 +242,19 @@ func TestAllWorks(t *testing.T) {
 	if got := len(r.replication); got != 7 {
 		t.Errorf("%d rows of replication, want 7", got)
 	}
+	if err := r.measureStarts(ctx, startShapes(1000), 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range r.starts {
+		for i, samples := range row.samples {
+			if s := samples[0]; len(samples) != 1 || s.answer <= 0 || s.after < 1e6 || s.peak < s.after || s.rest < 1e6 {
+				t.Errorf("%s, server %d: %+v", row.name, i, samples)
+			}
+		}
+	}
+	if text := r.startMarkdown(""); len(r.starts) != 3 || !strings.Contains(text, "| 300 sets of 5 members |") {
+		t.Errorf("%d rows of starts, %q", len(r.starts), text)
+	}
 	idle, err := measureIdle(ctx, r.targets, 20*time.Millisecond)
 	if err != nil || idle.answer[0] <= 0 {
 		t.Errorf("%+v %v", idle, err)

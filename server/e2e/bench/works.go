@@ -155,15 +155,12 @@ type shape struct {
 
 // shapes returns all data sets, each with 1/part of its full size.
 func shapes(part int64) []shape {
-	const value = "0123456789abcdef"
 	named := func(n int64, what string) string { return grouped(n/part) + what }
 	return []shape{
 		setsOf(named(1000000, " members in one set"), 1, 1000000/part, 1),
 		setsOf(named(300000, " sets of 5 members"), 300000/part, 5, 5),
 		setsOf(named(10000, " sets of 100 members"), 10000/part, 100, 10),
-		keysOf(named(500000, " strings of 16 bytes"), 500000/part, func(b *batch, i int64) {
-			b.command("SET", padded("key:", i), value)
-		}, "key:"),
+		stringsOf(500000 / part),
 		keysOf(named(100000, " hashes of 5 fields"), 100000/part, func(b *batch, i int64) {
 			b.command("HSET", padded("hash:", i), "field:1", "value:1", "field:2", "value:2", "field:3", "value:3",
 				"field:4", "value:4", "field:5", "value:5")
