@@ -49,6 +49,7 @@
 //	internal/config       the parameters and redis.conf
 //	internal/keyspace     typed values behind two accessors
 //	internal/sequence     the values that are lists and streams
+//	internal/slotindex    the keys of each cluster slot
 //	internal/journal      the format of the changes of values
 //	internal/packed       byte strings in one slice
 //	internal/script       the Lua interpreter within limits

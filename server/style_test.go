@@ -55,8 +55,12 @@ func mayImport() map[string]struct{ imports, why string } {
 			"server/internal/journal server/internal/packed github.com/tidwall/btree -net -os -io -log/slog",
 			"two kinds of values: keys, deadlines and commands are above it",
 		},
+		"server/internal/slotindex": {
+			"-net -os -io -log/slog",
+			"an index of strings: the keyspace is above it",
+		},
 		"server/internal/keyspace": {
-			"server/internal/journal server/internal/packed server/internal/sequence zset zset/table -net -os -io/fs -log/slog",
+			"server/internal/journal server/internal/packed server/internal/sequence server/internal/slotindex zset zset/table -net -os -io/fs -log/slog",
 			"the keyspace holds values: clients, files and networks are above it",
 		},
 		"server/archive": {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zsetd/zsetd/server/internal/packed"
 	"github.com/zsetd/zsetd/server/internal/sequence"
+	"github.com/zsetd/zsetd/server/internal/slotindex"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -24,10 +25,10 @@ type Keyspace struct {
 	spaces     uint64    // number of spaces assigned so far
 	sequence   uint64    // number of records in earlier journals
 	cleared    int64
-	moved      bool       // a deadline changed since the last call of Next
-	slots      *slotIndex // keys by cluster slot, or nil
-	snapshot   *Snapshot  // nil if there is none
-	effects    uint64     // see EffectCount
+	moved      bool             // a deadline changed since the last call of Next
+	slots      *slotindex.Index // keys by cluster slot, or nil
+	snapshot   *Snapshot        // nil if there is none
+	effects    uint64           // see EffectCount
 	hits       int64
 	usedBytes  int64     // see UsedBytes
 	growing    []weighed // values opened for writing since the last Seal; see weight.go
@@ -264,7 +265,7 @@ func (ks *Keyspace) Adopt(from *Keyspace) {
 	ks.internal.addUsedBytes(from.internal.usedBytes - ks.internal.usedBytes)
 	ks.spaces, ks.moved = max(ks.spaces, from.spaces), true
 	if ks.slots != nil {
-		ks.slots.rebuild(ks.dbs[0])
+		ks.slots.Reset(ks.dbs[0].keys)
 	}
 }
 
@@ -493,7 +494,7 @@ func (db *DB) add(e *Entry) *Entry {
 	e.access = db.ks.firstAccess()
 	db.insert(e)
 	if x := db.indexed(); x != nil {
-		x.add(e.Key())
+		x.Add(e.Key())
 	}
 	if db.ks.rec != nil {
 		db.ks.rec.added(db, e)
@@ -554,7 +555,7 @@ func (db *DB) remove(key string) {
 	db.addUsedBytes(int64(db.entries.bytes() - tables))
 	db.unweigh(e)
 	if x := db.indexed(); x != nil {
-		x.remove(e.Key())
+		x.Remove(e.Key())
 	}
 	if e.volatile() {
 		db.setDeadline(key, 0)
@@ -700,7 +701,7 @@ func (db *DB) Clear() int {
 	}
 	db.space = db.ks.newSpace()
 	if x := db.indexed(); x != nil {
-		x.rebuild(db)
+		x.Reset(db.keys)
 	}
 	return n
 }

@@ -375,7 +375,7 @@ func (db *DB) Restore(key string, value any, deadline int64) {
 	db.insert(e)
 	db.addUsedBytes(int64(e.weight()))
 	if x := db.indexed(); x != nil {
-		x.add(e.Key())
+		x.Add(e.Key())
 	}
 	if deadline != 0 {
 		db.setDeadline(e.Key(), deadline)

@@ -1,43 +1,25 @@
 package keyspace
 
 import (
-	"container/list"
 	"iter"
-	"strings"
-)
 
-// slotIndex is an index of the keys of database 0 by cluster slot. It takes some
-// 100 bytes for each key and exists only on request.
-type slotIndex struct {
-	slotOf   func(key string) int
-	keys     []list.List // keys, by slot; the newest first
-	elements map[string]*list.Element
-}
+	"github.com/zsetd/zsetd/server/internal/slotindex"
+)
 
 // IndexSlots creates an index of the keys of database 0 by slot. There are n slots;
 // of returns the slot of a key. O(keys).
 func (ks *Keyspace) IndexSlots(n int, of func(key string) int) {
-	ks.slots = &slotIndex{slotOf: of, keys: make([]list.List, n)}
-	ks.slots.rebuild(ks.dbs[0])
+	ks.slots = slotindex.New(n, of)
+	ks.slots.Reset(ks.dbs[0].keys)
 }
 
-func (x *slotIndex) rebuild(db *DB) {
-	clear(x.keys)
-	x.elements = make(map[string]*list.Element, db.entries.n)
+// keys yields all keys, those past their deadlines, too.
+func (db *DB) keys(yield func(string) bool) {
 	for e := range db.entries.all() {
-		x.add(e.Key())
+		if !yield(e.Key()) {
+			return
+		}
 	}
-}
-
-// add adds a copy of a key, because its entry may be replaced.
-func (x *slotIndex) add(key string) {
-	key = strings.Clone(key)
-	x.elements[key] = x.keys[x.slotOf(key)].PushFront(key)
-}
-
-func (x *slotIndex) remove(key string) {
-	x.keys[x.slotOf(key)].Remove(x.elements[key])
-	delete(x.elements, key)
 }
 
 // Sparse reports whether a database other than 0 has keys.
@@ -51,7 +33,7 @@ func (ks *Keyspace) Sparse() bool {
 }
 
 // indexed returns the index if it covers db, else nil.
-func (db *DB) indexed() *slotIndex {
+func (db *DB) indexed() *slotindex.Index {
 	if db.id != 0 {
 		return nil
 	}
@@ -60,15 +42,7 @@ func (db *DB) indexed() *slotIndex {
 
 // SlotLen returns the number of keys in a slot. IndexSlots must have been called.
 // O(1).
-func (ks *Keyspace) SlotLen(slot int) int { return ks.slots.keys[slot].Len() }
+func (ks *Keyspace) SlotLen(slot int) int { return ks.slots.Len(slot) }
 
 // SlotKeys yields the keys of a slot, the newest first.
-func (ks *Keyspace) SlotKeys(slot int) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for e := ks.slots.keys[slot].Front(); e != nil; e = e.Next() {
-			if !yield(e.Value.(string)) {
-				return
-			}
-		}
-	}
-}
+func (ks *Keyspace) SlotKeys(slot int) iter.Seq[string] { return ks.slots.Keys(slot) }

@@ -1,0 +1,55 @@
+package slotindex
+
+import (
+	"container/list"
+	"iter"
+	"strings"
+)
+
+// Index is a set of keys by slot. It takes some 100 bytes for each key. An Index is not safe
+// for concurrent use.
+type Index struct {
+	slotOf   func(key string) int
+	keys     []list.List // keys, by slot; the newest first
+	elements map[string]*list.Element
+}
+
+// New returns an empty index with n slots. of returns the slot of a key, from 0 to n-1.
+func New(n int, of func(key string) int) *Index {
+	return &Index{slotOf: of, keys: make([]list.List, n), elements: map[string]*list.Element{}}
+}
+
+// Reset replaces the keys by others. O(keys).
+func (x *Index) Reset(keys iter.Seq[string]) {
+	clear(x.keys)
+	x.elements = map[string]*list.Element{}
+	for key := range keys {
+		x.Add(key)
+	}
+}
+
+// Add adds a copy of a key, which must be absent. O(1).
+func (x *Index) Add(key string) {
+	key = strings.Clone(key)
+	x.elements[key] = x.keys[x.slotOf(key)].PushFront(key)
+}
+
+// Remove removes a key, which must be there. O(1).
+func (x *Index) Remove(key string) {
+	x.keys[x.slotOf(key)].Remove(x.elements[key])
+	delete(x.elements, key)
+}
+
+// Len returns the number of keys in a slot. O(1).
+func (x *Index) Len(slot int) int { return x.keys[slot].Len() }
+
+// Keys yields the keys of a slot, the newest first.
+func (x *Index) Keys(slot int) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for e := x.keys[slot].Front(); e != nil; e = e.Next() {
+			if !yield(e.Value.(string)) {
+				return
+			}
+		}
+	}
+}
