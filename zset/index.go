@@ -3,6 +3,7 @@ package zset
 import (
 	"fmt"
 	"hash/maphash"
+	"iter"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
@@ -303,18 +304,18 @@ func (d *directory) setPage(p *page) {
 	}
 }
 
-// newIndex returns an empty index with pages sized for entries with the given
-// hashes.
-func newIndex(owner *token, seed maphash.Seed, hashes []uint64) index {
+// newIndex returns an index without entries above an arena, with pages sized for n entries
+// with the hashes that the function yields for its seed.
+func newIndex(owner *token, members arena, n int, hashes func(maphash.Seed) iter.Seq[uint64]) index {
 	const usual = 160 // maximum average number of entries of a page; the average is at least half of it
+	t := index{arena: members, seed: maphash.MakeSeed(), owner: owner}
 	depth := uint8(0)
-	for len(hashes)>>depth > usual {
+	for n>>depth > usual {
 		depth++
 	}
-	t := index{seed: seed, owner: owner}
 	t.dir = &directory{owner: owner, depth: depth, deepest: 1 << depth, pages: make([]*page, 1<<depth)}
 	counts := make([]uint16, 1<<depth)
-	for _, h := range hashes {
+	for h := range hashes(t.seed) {
 		if c := &counts[h>>(64-depth)]; *c < maxUsed {
 			*c++
 		}

@@ -1,8 +1,6 @@
 package zset
 
 import (
-	"hash/maphash"
-	"math"
 	"slices"
 	"unsafe"
 )
@@ -40,85 +38,6 @@ type indexed struct {
 
 	prefetched int    // number of elements at the popped end that are already in the cache
 	sink       uint64 // see prefetch
-}
-
-// newIndexed returns an indexed set of elements in any order. If a member occurs
-// more than once, its last score counts.
-func newIndexed(elements []Element) *indexed {
-	for {
-		sorted := elements
-		if !slices.IsSortedFunc(elements, compare) {
-			sorted = slices.Clone(elements)
-			if slices.IsSortedFunc(elements, func(a, b Element) int { return compare(b, a) }) {
-				slices.Reverse(sorted) // the order in which Redis saves sorted sets
-			} else {
-				slices.SortFunc(sorted, compare)
-			}
-		}
-		if m := build(sorted); m != nil {
-			return m
-		}
-		elements = keepLast(elements)
-	}
-}
-
-// keepLast removes duplicates: of the elements with the same member, one remains
-// with the last score.
-func keepLast(elements []Element) []Element {
-	at := make(map[string]int, len(elements))
-	unique := elements[:0]
-	for _, e := range elements {
-		if i, ok := at[e.Member]; ok {
-			unique[i] = e
-			continue
-		}
-		at[e.Member] = len(unique)
-		unique = append(unique, e)
-	}
-	return unique
-}
-
-// build returns an indexed set of elements in ascending order, or nil if a member
-// occurs twice. It needs one pass, and allocates structures of the final size.
-// Members that are adjacent in the set are adjacent in the arena.
-func build(elements []Element) *indexed {
-	seed := maphash.MakeSeed()
-	hashes := make([]uint64, len(elements))
-	expect := 0
-	for i, e := range elements {
-		hashes[i] = maphash.String(seed, e.Member)
-		expect += recordSize(len(e.Member), chunkUnit)
-	}
-	m := &indexed{owner: new(token)}
-	m.index = newIndex(m.owner, seed, hashes)
-	m.index.arena.expect = expect
-
-	n := (len(elements) + leafFill - 1) / leafFill
-	leaves := make([]*leaf, n)
-	var f separators
-	for k := range leaves {
-		lo, hi := k*len(elements)/n, (k+1)*len(elements)/n
-		b := newLeaf(m.owner, capacityFor(hi-lo))
-		for i, e := range elements[lo:hi] {
-			h := hashes[lo+i]
-			if m.index.find(e.Member, h).ok() {
-				return nil
-			}
-			ref := m.index.arena.add(m.owner, e.Member)
-			m.index.insert(h, ref, e.Score)
-			b.scores, b.refs = append(b.scores, e.Score), append(b.refs, ref)
-		}
-		leaves[k] = b
-		score, member := math.Inf(-1), ""
-		if k > 0 {
-			before, first := elements[lo-1], elements[lo]
-			score, member = separatorBetween(before.Score, before.Member, first.Score, first.Member)
-		}
-		f.insert(k, score, member)
-	}
-	m.tree = &tree{owner: m.owner}
-	m.tree.bulkLoad(leaves, f)
-	return m
 }
 
 // clone returns a copy-on-write copy. Original and copy get new owner tokens, so

@@ -142,21 +142,6 @@ func (c Cond) judgeNew(score float64) Outcome {
 // so no structure may retain it.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// Load returns a set of the given elements, in any order. It copies the members and
-// may modify the slice. If a member occurs more than once, its last score counts;
-// elements with NaN as score are skipped. O(n) for sorted input, ascending or
-// descending, else O(n log n). Several times faster than Add for each element.
-func Load(elements []Element) *Set {
-	s := new(Set)
-	elements = slices.DeleteFunc(elements, func(e Element) bool { return math.IsNaN(e.Score) })
-	if len(elements) <= packedMax && !hasLongMember(elements) {
-		s.packed = pack(sorted(distinct(elements)))
-		return s
-	}
-	s.indexed = newIndexed(elements)
-	return s
-}
-
 // hasLongMember reports whether a member is too long for a packed set.
 func hasLongMember(elements []Element) bool {
 	for _, e := range elements {
