@@ -64,7 +64,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"the keyspace holds values: clients, files and networks are above it",
 		},
 		"server/archive": {
-			"protocol server/internal/keyspace server/internal/sequence server/rdb snapshot zset -net -log/slog",
+			"protocol server/internal/journal server/internal/keyspace server/internal/packed server/internal/sequence server/rdb snapshot zset -net -log/slog",
 			"an archive moves values between a keyspace and a file; the server and the tools are above it",
 		},
 		"server/internal/geo": {
@@ -122,7 +122,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"the values of the parameters: what they do is in the packages that read them",
 		},
 		"server/internal/persist": {
-			"protocol server/archive server/internal/config server/internal/keyspace snapshot golang.org/x/sys -net",
+			"protocol server/archive server/internal/config server/internal/journal server/internal/keyspace snapshot golang.org/x/sys -net",
 			"the keeper of the data file: the lock, sessions and commands are above it",
 		},
 		"server/internal/psync": {

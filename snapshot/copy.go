@@ -202,7 +202,7 @@ func Backup(src, dst string, o CopyOptions) (size int64, err error) {
 	}
 	_, err = read(to, Visitor{
 		Journal: func(_ uint64, records []byte) error { return count(len(records)) },
-		Base:    func(_ uint64, _ string, _ uint64, _, _ int, ops []byte) error { return count(len(ops)) },
+		Base:    func(_ uint64, _ []byte, _ uint64, _, _ int, ops []byte) error { return count(len(ops)) },
 	})
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", src, err)

@@ -55,7 +55,7 @@ func TestCopyOfFileInUse(t *testing.T) {
 			t.Fatal(err)
 		}
 		values := map[string]bool{}
-		_, err := Read(to, Visitor{Base: func(_ uint64, _ string, _ uint64, _, _ int, ops []byte) error {
+		_, err := Read(to, Visitor{Base: func(_ uint64, _ []byte, _ uint64, _, _ int, ops []byte) error {
 			values[string(ops)] = true
 			return nil
 		}})

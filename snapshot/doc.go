@@ -73,8 +73,8 @@
 // format, 2 with a log and 1 without; the generation of the last transaction, which increases
 // by 1 with each; the time of its checkpoint; the space of each database (spaces stand for databases in
 // all records, so that SWAPDB and FLUSHDB touch no key; records of a space that no
-// database has are void); the highest number of a space so far; the position in a stream of
-// changes, if there is one; and for the bases
+// database has are void); the highest number of a space so far; about how many keys each
+// database has, if that is known; the position in a stream of changes, if there is one; and for the bases
 // and the parts of journals, the number of records, the bytes of their values, and
 // the sum of their checksums modulo 2^64, in hexadecimal; and the size of the log, if there is
 // one. So a record that vanishes, or reappears from an earlier state of the file, is detected.

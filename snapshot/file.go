@@ -58,6 +58,10 @@ type Checkpoint struct {
 	Spaces    []uint64
 	LastSpace uint64
 
+	// Keys is about how many keys each database has, so that a reader can reserve memory
+	// for them; it may be nil.
+	Keys []int64
+
 	// Journal yields chunks of a journal in order; nil if nothing has changed.
 	Journal iter.Seq[[]byte]
 
@@ -161,14 +165,18 @@ func (f *File) Tight() { f.db.NoGrowSync = true }
 // replaced the file by another (Publish). Then it has opened a file without a name,
 // and all it wrote there would be lost. Such a file is refused.
 func openBolt(path string, o *bbolt.Options) (db *bbolt.DB, file *os.File, err error) {
+	stop := func() {}
 	o.OpenFile = func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
-		file, err = os.OpenFile(name, flag, mode)
+		if file, err = os.OpenFile(name, flag, mode); err == nil && !o.ReadOnly {
+			stop = shedOpening(file)
+		}
 		return file, err
 	}
 	panicked, err := guard(func() error {
 		db, err = bbolt.Open(path, 0o600, o)
 		return err
 	})
+	stop()
 	if panicked && file != nil {
 		err = errors.Join(err, closeBroken(file))
 	}
@@ -404,7 +412,7 @@ func (f *File) Write(c *Checkpoint) (generation uint64, err error) {
 	next := f.manifest
 	next.Generation++
 	next.Time, next.Stream = c.Time, c.Stream
-	next.Spaces, next.LastSpace = slices.Clone(c.Spaces), c.LastSpace
+	next.Spaces, next.LastSpace, next.Keys = slices.Clone(c.Spaces), c.LastSpace, slices.Clone(c.Keys)
 	// bbolt inserts a key by moving the keys behind it: 300 000 in random order
 	// take two minutes, in order less than a second.
 	slices.SortFunc(c.Bases, compareBases)

@@ -37,7 +37,7 @@ func TestForgetInParts(t *testing.T) {
 		journals, bases := int64(0), 0
 		m, err := Read(path, Visitor{
 			Journal: func(uint64, []byte) error { journals++; return nil },
-			Base:    func(uint64, string, uint64, int, int, []byte) error { bases++; return nil },
+			Base:    func(uint64, []byte, uint64, int, int, []byte) error { bases++; return nil },
 		})
 		if err != nil {
 			t.Fatal(err)

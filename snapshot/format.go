@@ -157,6 +157,7 @@ type Manifest struct {
 	Time       time.Time `json:"time"`             // of the last checkpoint
 	Spaces     []uint64  `json:"spaces"`           // the space of each database
 	LastSpace  uint64    `json:"last_space"`       // the highest number of a space so far
+	Keys       []int64   `json:"keys,omitempty"`   // about how many keys each database has, if that is known
 	Stream     *Stream   `json:"stream,omitempty"` // that has led to the contents, if that is known
 	Bases      tally     `json:"bases"`
 	Journal    tally     `json:"journal"`

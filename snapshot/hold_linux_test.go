@@ -59,7 +59,7 @@ func TestBackupUnderConstantCommits(t *testing.T) {
 		t.Fatal(failed)
 	}
 	values := map[string]int{}
-	_, err = Read(to, Visitor{Base: func(_ uint64, key string, _ uint64, _, _ int, ops []byte) error {
+	_, err = Read(to, Visitor{Base: func(_ uint64, key []byte, _ uint64, _, _ int, ops []byte) error {
 		if len(key) == 1 {
 			values[string(ops)]++
 		}

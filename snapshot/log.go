@@ -240,7 +240,7 @@ func (t *pageTree) logAt() (at, size int64, err error) {
 // leafOf returns a leaf with its overflow pages.
 func (t *pageTree) leafOf(id uint64) ([]byte, error) {
 	t.seen = make([]uint64, t.pages/64+1)
-	p, err := t.read(id)
+	p, err := t.read(id, 0)
 	if err == nil && !isLeaf(p, id) {
 		err = damagedPage(id, "not a leaf")
 	}

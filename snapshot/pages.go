@@ -31,7 +31,8 @@ import (
 // if a branch is made to name it.
 //
 // A page is one read, a page that overflows two: 1.6 GB/s for small records, 3.8
-// GB/s for large ones, on one core. So there is no read-ahead.
+// GB/s for large ones, on one core. So there is no read-ahead. A walk holds one page for
+// each page on the path to a record.
 
 const (
 	pageHeader  = 16 // id uint64, flags uint16, count uint16, overflow uint32
@@ -71,6 +72,10 @@ type pageTree struct {
 
 	seen []uint64 // a bit for each page that the walk has visited
 	used uint64   // the number of bits
+
+	// buffers has the memory for the page at each depth of the path, which the next page
+	// there reuses; nil if each page gets fresh memory.
+	buffers [][]byte
 }
 
 // openPages reads the metas. Both must be valid: bbolt would use the older one if
@@ -138,9 +143,10 @@ func checkMeta(id uint64, p []byte) error {
 }
 
 // walk visits every key and value of every bucket in the order of the keys. bucket
-// is the path of names to it. The slices may be kept: their memory is not reused.
-// An error of visit ends the walk.
+// is the path of names to it. The slices are valid until visit returns. An error of visit
+// ends the walk.
 func (t *pageTree) walk(visit func(bucket [][]byte, key, value []byte) error) error {
+	t.buffers = make([][]byte, pageDepth+1)
 	t.seen = make([]uint64, t.pages/64+1)
 	t.seen[0] = 0b11 // the metas
 	t.used = 2
@@ -156,9 +162,10 @@ func (t *pageTree) walk(visit func(bucket [][]byte, key, value []byte) error) er
 
 // walkDamaged is walk through a file that may be damaged. Instead of ending at damage,
 // it passes to lost the bucket and the range of its keys that it could not visit
-// completely (from the first on, below the second, nil being no limit; lost may
-// keep the bucket's names), and continues behind them. The freelist is not checked.
+// completely (from the first on, below the second, nil being no limit), and continues
+// behind them. Both functions may keep the slices. The freelist is not checked.
 func (t *pageTree) walkDamaged(visit func(bucket [][]byte, key, value []byte) error, lost func(bucket [][]byte, from, to []byte, err error)) error {
+	t.buffers = nil
 	t.seen = make([]uint64, t.pages/64+1)
 	t.seen[0] = 0b11
 	t.used = 2
@@ -169,7 +176,7 @@ func (t *pageTree) walkDamaged(visit func(bucket [][]byte, key, value []byte) er
 // checkFreelist verifies that bbolt would not overwrite a page in use. Files of
 // this package have no freelist, but other tools leave one.
 func (t *pageTree) checkFreelist() error {
-	p, err := t.read(t.freelist)
+	p, err := t.read(t.freelist, 0)
 	if err != nil {
 		return err
 	}
@@ -199,12 +206,26 @@ func (t *pageTree) checkFreelist() error {
 	return nil
 }
 
-// read returns a page and its overflow pages, in fresh memory.
-func (t *pageTree) read(id uint64) ([]byte, error) {
+// buffer returns memory of n bytes for the page at a depth of the path. keep is its content
+// so far.
+func (t *pageTree) buffer(depth int, keep []byte, n int) []byte {
+	if t.buffers == nil || cap(t.buffers[depth]) < n {
+		b := make([]byte, n)
+		copy(b, keep)
+		if t.buffers != nil {
+			t.buffers[depth] = b
+		}
+		return b
+	}
+	return t.buffers[depth][:n]
+}
+
+// read returns a page and its overflow pages. depth is the number of pages above it.
+func (t *pageTree) read(id uint64, depth int) ([]byte, error) {
 	if id < 2 || id >= t.pages {
 		return nil, damagedPage(id, "the page does not exist")
 	}
-	p := make([]byte, pageSize)
+	p := t.buffer(depth, nil, pageSize)
 	if err := readPages(t.r, p, id); err != nil {
 		return nil, err
 	}
@@ -225,8 +246,7 @@ func (t *pageTree) read(id uint64) ([]byte, error) {
 	if more == 0 {
 		return p, nil
 	}
-	run := make([]byte, (1+more)*pageSize)
-	copy(run, p)
+	run := t.buffer(depth, p, int(1+more)*pageSize)
 	return run, readPages(t.r, run[pageSize:], id+1)
 }
 
@@ -267,7 +287,7 @@ func (w *bucketWalk) below(id uint64, from, to []byte, depth int) error {
 	if depth > pageDepth {
 		return damagedPage(id, "more than %d pages above it", pageDepth)
 	}
-	p, err := w.read(id)
+	p, err := w.read(id, depth)
 	if err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func content(path string) (string, error) {
 			fmt.Fprintf(sum, "j %d %q\n", generation, records)
 			return nil
 		},
-		Base: func(space uint64, key string, generation uint64, i, chunks int, ops []byte) error {
+		Base: func(space uint64, key []byte, generation uint64, i, chunks int, ops []byte) error {
 			fmt.Fprintf(sum, "b %d %q %d %d %d %q\n", space, key, generation, i, chunks, ops)
 			return nil
 		},

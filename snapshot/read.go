@@ -11,8 +11,7 @@ import (
 
 // Visitor receives the contents of a file: first the journals, the oldest checkpoint
 // first and each in order, with those in the log last, then the bases in the order of their names. A function
-// that is nil is not called; an error of a function ends the reading. The visitor
-// may keep all slices.
+// that is nil is not called; an error of a function ends the reading. The slices are valid until the function returns.
 type Visitor struct {
 	// Begin receives the manifest before all else.
 	Begin func(m Manifest) error
@@ -23,7 +22,7 @@ type Visitor struct {
 	// Base receives chunk i, of chunks in all, of the value that a key had at a
 	// checkpoint. Records about the key in journals up to that generation are void. chunks
 	// is 0 if the key did not exist then.
-	Base func(space uint64, key string, generation uint64, i, chunks int, ops []byte) error
+	Base func(space uint64, key []byte, generation uint64, i, chunks int, ops []byte) error
 }
 
 // Read reads a file and verifies everything in it: the pages and their order, the
@@ -86,7 +85,7 @@ type reading struct {
 
 	// The base whose chunks are being read.
 	space        uint64
-	key          string
+	key          []byte
 	name         []byte // without the number of the chunk
 	generation   uint64
 	next, chunks int
@@ -211,7 +210,8 @@ func (r *reading) base(name, value []byte) error {
 		}
 		key, body = body[w:w+int(n)], body[w+int(n):]
 	}
-	r.space, r.key, r.name, r.generation, r.next, r.chunks = space, string(key), name[:len(name)-4], generation, 1, int(chunks)
+	r.space, r.generation, r.next, r.chunks = space, generation, 1, int(chunks)
+	r.key, r.name = append(r.key[:0], key...), append(r.name[:0], name[:len(name)-4]...)
 	if chunks == 0 {
 		r.tombstones = append(r.tombstones, tombstone{string(name), generation})
 	}

@@ -85,7 +85,7 @@ func (x *visited) visitor() Visitor {
 			x.journals[fmt.Sprint(generation)] += string(records)
 			return nil
 		},
-		Base: func(space uint64, key string, generation uint64, i, chunks int, ops []byte) error {
+		Base: func(space uint64, key []byte, generation uint64, i, chunks int, ops []byte) error {
 			x.bases[fmt.Sprintf("%d %s %d/%d", space, key, i, chunks)] = string(ops)
 			return nil
 		},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server/archive"
+	"github.com/zsetd/zsetd/server/internal/journal"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/rerun"
 	"github.com/zsetd/zsetd/snapshot"
@@ -60,7 +61,7 @@ func FuzzRecords(f *testing.F) {
 	if _, err := snapshot.Read(path, snapshot.Visitor{
 		Journal: func(_ uint64, records []byte) error {
 			for len(records) > 0 {
-				_, rest, err := keyspace.NextRecord(records)
+				_, rest, err := journal.NextRecord(records)
 				if err != nil {
 					return err
 				}
@@ -73,7 +74,7 @@ func FuzzRecords(f *testing.F) {
 			}
 			return nil
 		},
-		Base: func(_ uint64, _ string, _ uint64, _, _ int, ops []byte) error {
+		Base: func(_ uint64, _ []byte, _ uint64, _, _ int, ops []byte) error {
 			seed(nil, ops[:min(len(ops), 1000)])
 			return nil
 		},

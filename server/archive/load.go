@@ -2,6 +2,7 @@ package archive
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/snapshot"
@@ -71,7 +72,8 @@ func (l *Loader) load(path string, read func(snapshot.Visitor) error) error {
 	g := reading{
 		limits:    &l.Keys.Limits,
 		databases: l.Keys.Len(),
-		begin:     func(m snapshot.Manifest) { hold(func() { l.Keys.SetSpaces(m.Spaces, m.LastSpace) }) },
+		keys:      l.Keys,
+		begin:     func(m snapshot.Manifest) { hold(func() { l.begin(m) }) },
 		progress:  l.Progress,
 		sink: func(batch []job) error {
 			hold(func() { l.insert(batch) })
@@ -81,6 +83,14 @@ func (l *Loader) load(path string, read func(snapshot.Visitor) error) error {
 	return Recognize(path, g.run(path, read))
 }
 
+// begin prepares Keys.
+func (l *Loader) begin(m snapshot.Manifest) {
+	l.Keys.SetSpaces(m.Spaces, m.LastSpace)
+	for i, n := range m.Keys[:min(len(m.Keys), l.Keys.Len())] {
+		l.Keys.DB(i).Reserve(int(min(n, m.Bases.Records)))
+	}
+}
+
 // insert puts values into Keys.
 func (l *Loader) insert(batch []job) {
 	now := l.Keys.Now()
@@ -88,12 +98,12 @@ func (l *Loader) insert(batch []job) {
 		j := &batch[i]
 		db := l.Keys.DB(j.db)
 		switch {
-		case j.value == nil:
-		case j.deadline != 0 && j.deadline < now && !l.Keys.OnStandby(): // else the primary removes it
-			l.past = append(l.past, Key{db, j.key})
+		case j.entry == nil:
+		case j.entry.Deadline() != 0 && j.entry.Deadline() < now && !l.Keys.OnStandby(): // else the primary removes it
+			l.past = append(l.past, Key{db, strings.Clone(j.key)})
 			l.Expired++
 		default:
-			db.Restore(j.key, j.value, j.deadline)
+			db.RestoreEntry(j.entry, j.hash)
 			l.Loaded++
 		}
 	}

@@ -8,7 +8,9 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/zsetd/zsetd/server/internal/journal"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/packed"
 	"github.com/zsetd/zsetd/snapshot"
 )
 
@@ -17,10 +19,19 @@ import (
 // are streamed.
 //
 // One goroutine reads, as many as there are processors build values, and one passes
-// them to the sink, in the order of the file. They pass keys on in batches.
+// them to the sink, in the order of the file:
+//
+//	                 jobs ──→ build ──┐
+//	read ──→ batch ─┤                 ├─→ sink ──→ spare
+//	                 order ───────────┘
+//
+// They pass keys on in batches, which have copies of what the file has about the keys, and
+// whose memory is used again. A value of several chunks is built while its chunks are read:
+// they come through job.chunks.
 type reading struct {
 	limits    *keyspace.Limits
-	databases int // number of databases with room; 0 for as many as the file has
+	databases int                // number of databases with room; 0 for as many as the file has
+	keys      *keyspace.Keyspace // for whose databases entries are built; nil: values
 	begin     func(snapshot.Manifest)
 	progress  func(done, total int64) error // may be nil
 	sink      func(batch []job) error
@@ -30,18 +41,27 @@ type reading struct {
 	// call it.
 	onInvalid func(j *job, err error)
 
-	dbs     map[uint64]int // by space; noDatabaseForSpace if there is no room for it
-	journal map[id]*deltas
+	dbs  map[uint64]int // by space; noDatabaseForSpace if there is no room for it
+	last struct {       // space, and its database
+		space uint64
+		db    int
+		ok    bool
+	}
+	journal map[id]deltas
 	slab    []delta
-	keys    []id // keys that the journals name, in the order of the file; those passed are cut off
-	base    job  // the key whose chunks are being read
+	unbased []id          // keys that the journals name, in the order of the file; those passed are cut off
+	chunks  chan<- []byte // of the value whose chunks are being read, which is being built; or nil
 	batch   *batch
 	jobs    chan *batch
+	order   chan *batch   // the same batches, in the order of the file
+	spare   chan *batch   // that may be used again
+	pieces  chan []byte   // memory of chunks that may be used again
 	failed  chan struct{} // closed when a goroutine has failed
 	failure error
 	once    sync.Once
 	total   int64
 	done    int64
+	told    int64 // done at the last call of progress
 	void    int64 // bytes of records of databases that were cleared
 }
 
@@ -69,25 +89,37 @@ type deltas struct{ first, last *delta }
 // job is the value of a key, before and after it is built.
 type job struct {
 	db         int
-	key        string
-	generation uint64   // of the base
-	base       [][]byte // chunks
+	key        string        // valid until the sink returns
+	generation uint64        // of the base
+	based      bool          // there is a value in the base
+	base       []byte        // the only chunk
+	chunks     <-chan []byte // all chunks, if there are several
 	journal    *delta
 
 	value    any // nil if the key does not exist
 	deadline int64
+	entry    *keyspace.Entry // in place of both; see reading.keys
+	hash     uint64          // of the key, for the entry
 }
 
 // batch is a number of keys that goroutines pass on together.
 type batch struct {
 	jobs  []job
-	built chan struct{} // closed when their values are built
+	text  []byte        // keys and operations
+	built chan struct{} // receives a value when the values are built
 }
 
-const jobsAtOnce = 64
+const (
+	jobsAtOnce = 256
+	jobBytes   = 32 << 10
+	inFlight   = 4 // batches between two goroutines, and chunks of a value
+)
 
-func newBatch() *batch {
-	return &batch{make([]job, 0, jobsAtOnce), make(chan struct{})}
+// keep copies b to the memory of the batch.
+func (b *batch) keep(data []byte) []byte {
+	n := len(b.text)
+	b.text = append(b.text, data...)
+	return b.text[n:len(b.text):len(b.text)]
 }
 
 // errStopped ends the reading when another goroutine has failed.
@@ -102,10 +134,11 @@ func (g *reading) fail(err error) {
 
 // run reads with a function of package snapshot.
 func (g *reading) run(path string, read func(snapshot.Visitor) error) error {
-	g.dbs, g.journal, g.batch = map[uint64]int{}, map[id]*deltas{}, newBatch()
+	g.dbs, g.journal = map[uint64]int{}, map[id]deltas{}
 	g.failed = make(chan struct{})
-	g.jobs = make(chan *batch, 8)
-	order := make(chan *batch, 8) // the same batches, in the order of the file
+	g.jobs, g.order = make(chan *batch, inFlight), make(chan *batch, inFlight)
+	g.spare, g.pieces = make(chan *batch, 2*inFlight), make(chan []byte, 2*inFlight)
+	g.newBatch()
 	var workers, sink sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
@@ -114,41 +147,56 @@ func (g *reading) run(path string, read func(snapshot.Visitor) error) error {
 				if err := g.build(&b, batch); err != nil {
 					g.fail(fmt.Errorf("%s: %w", path, err))
 				}
-				close(batch.built)
+				batch.built <- struct{}{}
 			}
 		})
 	}
-	sink.Go(func() {
-		stopped := false
-		for batch := range order {
-			<-batch.built
-			select {
-			case <-g.failed:
-				stopped = true
-			default:
-			}
-			if stopped {
-				continue
-			}
-			if err := g.sink(batch.jobs); err != nil {
-				g.fail(err)
-			}
-		}
-	})
-	err := read(snapshot.Visitor{Begin: g.manifest, Journal: g.records, Base: func(space uint64, key string, generation uint64, i, chunks int, ops []byte) error {
-		return g.chunk(order, space, key, generation, i, chunks, ops)
-	}})
+	sink.Go(func() { g.pass() })
+	err := read(snapshot.Visitor{Begin: g.manifest, Journal: g.records, Base: g.chunk})
 	if err == nil {
-		err = g.rest(order)
+		err = g.rest()
 	}
+	if err != nil {
+		g.fail(err) // before the end of the chunks of a value, which is not complete
+	}
+	g.endChunks()
 	close(g.jobs)
-	close(order)
+	close(g.order)
 	workers.Wait()
 	sink.Wait()
-	if g.failure != nil {
-		return g.failure
+	return g.failure
+}
+
+// pass passes batches to the sink.
+func (g *reading) pass() {
+	for batch := range g.order {
+		<-batch.built
+		select {
+		case <-g.failed:
+			continue
+		default:
+		}
+		if err := g.sink(batch.jobs); err != nil {
+			g.fail(err)
+		}
+		clear(batch.jobs)
+		if batch.jobs, batch.text = batch.jobs[:0], batch.text[:0]; cap(batch.text) > 4*jobBytes {
+			continue
+		}
+		select {
+		case g.spare <- batch:
+		default:
+		}
 	}
-	return err
+}
+
+// newBatch begins a batch.
+func (g *reading) newBatch() {
+	select {
+	case g.batch = <-g.spare:
+	default:
+		g.batch = &batch{make([]job, 0, jobsAtOnce), make([]byte, 0, jobBytes), make(chan struct{}, 1)}
+	}
 }
 
 func (g *reading) manifest(m snapshot.Manifest) error {
@@ -172,19 +220,24 @@ func (g *reading) manifest(m snapshot.Manifest) error {
 // read counts bytes that have been read.
 func (g *reading) read(n int) error {
 	g.done += int64(n)
-	if g.progress == nil {
+	if g.progress == nil || g.done-g.told < 64<<10 && g.told > 0 {
 		return nil
 	}
+	g.told = g.done
 	return g.progress(min(g.done, g.total), g.total) // total lacks the log
 }
 
 // database returns the database of a space; ok is false if the space is no longer
 // in use.
 func (g *reading) database(space uint64) (db int, ok bool, err error) {
+	if g.last.ok && space == g.last.space {
+		return g.last.db, true, nil
+	}
 	db, ok = g.dbs[space]
 	if ok && db == noDatabaseForSpace {
 		return 0, false, fmt.Errorf("the file has keys in more than %d databases: set the parameter databases", g.databases)
 	}
+	g.last.space, g.last.db, g.last.ok = space, db, ok
 	return db, ok, nil
 }
 
@@ -193,8 +246,9 @@ func (g *reading) records(generation uint64, chunk []byte) error {
 	if err := g.read(len(chunk)); err != nil {
 		return err
 	}
+	chunk = slices.Clone(chunk) // the deltas refer to it
 	for len(chunk) > 0 {
-		r, rest, err := keyspace.NextRecord(chunk)
+		r, rest, err := journal.NextRecord(chunk)
 		if err != nil {
 			return fmt.Errorf("%w: journal of checkpoint %d: %w", snapshot.ErrDamaged, generation, err)
 		}
@@ -208,13 +262,15 @@ func (g *reading) records(generation uint64, chunk []byte) error {
 		}
 		d := g.newDelta()
 		d.generation, d.operations = generation, r.Operations
-		// In this form the look-up does not copy the key.
-		if list := g.journal[id{r.Space, string(r.Key)}]; list != nil {
+		k := id{r.Space, packed.View(r.Key)}
+		list, again := g.journal[k]
+		if again {
 			list.last.next = d
-			list.last = d
 		} else {
-			g.journal[id{r.Space, string(r.Key)}] = &deltas{d, d}
+			list.first = d
 		}
+		list.last = d
+		g.journal[k] = list
 	}
 	return nil
 }
@@ -229,8 +285,8 @@ func (g *reading) newDelta() *delta {
 	return d
 }
 
-// chunk adds a chunk of a base to its job.
-func (g *reading) chunk(order chan<- *batch, space uint64, key string, generation uint64, i, chunks int, ops []byte) error {
+// chunk adds a chunk of a base.
+func (g *reading) chunk(space uint64, key []byte, generation uint64, i, chunks int, ops []byte) error {
 	if err := g.read(len(ops)); err != nil {
 		return err
 	}
@@ -240,71 +296,110 @@ func (g *reading) chunk(order chan<- *batch, space uint64, key string, generatio
 		return err
 	}
 	if i == 0 {
-		k := id{space, key}
-		if err := g.unbased(order, k); err != nil {
+		if err := g.begun(db, space, key, generation, chunks, ops); err != nil || chunks < 2 {
 			return err
 		}
-		g.base = job{db: db, key: key, generation: generation}
-		if list := g.journal[k]; list != nil {
-			g.base.journal = list.first
-			delete(g.journal, k)
-		}
 	}
-	if chunks > 0 {
-		g.base.base = append(g.base.base, ops)
+	var piece []byte
+	select {
+	case piece = <-g.pieces:
+	default:
 	}
-	if i < chunks-1 {
-		return nil
+	select {
+	case g.chunks <- append(piece, ops...):
+	case <-g.failed:
+		return errStopped
 	}
-	return g.add(order, g.base)
-}
-
-// unbased makes jobs of the keys that come before k in the order of the file and
-// have no base: only journals name them.
-func (g *reading) unbased(order chan<- *batch, k id) error {
-	if g.keys == nil && len(g.journal) > 0 {
-		g.keys = slices.SortedFunc(maps.Keys(g.journal), id.compare)
-	}
-	for len(g.keys) > 0 && g.keys[0].compare(k) < 0 {
-		if err := g.addUnbased(order, g.keys[0]); err != nil {
-			return err
-		}
-		g.keys = g.keys[1:]
+	if i == chunks-1 {
+		g.endChunks()
 	}
 	return nil
 }
 
-func (g *reading) addUnbased(order chan<- *batch, k id) error {
-	list := g.journal[k]
-	if list == nil {
-		return nil // it had a base
+// begun makes the job of a base. ops is the first chunk.
+func (g *reading) begun(db int, space uint64, key []byte, generation uint64, chunks int, ops []byte) error {
+	k := id{space, packed.View(key)}
+	if err := g.before(k); err != nil {
+		return err
 	}
-	delete(g.journal, k)
-	return g.add(order, job{db: g.dbs[k.space], key: k.key, journal: list.first})
-}
-
-// rest makes jobs of the keys without a base that come after all bases.
-func (g *reading) rest(order chan<- *batch) error {
-	for _, k := range slices.SortedFunc(maps.Keys(g.journal), id.compare) {
-		if err := g.addUnbased(order, k); err != nil {
+	if len(g.batch.text)+len(key)+len(ops) > cap(g.batch.text) {
+		if err := g.flush(); err != nil {
 			return err
 		}
 	}
-	return g.flush(order)
+	j := job{db: db, generation: generation, based: chunks > 0}
+	if list, ok := g.journal[k]; ok {
+		j.journal = list.first
+		delete(g.journal, k)
+	}
+	j.key = packed.View(g.batch.keep(key))
+	if chunks < 2 {
+		j.base = g.batch.keep(ops)
+		return g.add(j)
+	}
+	all := make(chan []byte, inFlight)
+	j.chunks, g.chunks = all, all
+	g.batch.jobs = append(g.batch.jobs, j)
+	return g.flush()
 }
 
-func (g *reading) add(order chan<- *batch, j job) error {
+// endChunks notes that there are no more chunks of the value that is being read.
+func (g *reading) endChunks() {
+	if g.chunks != nil {
+		close(g.chunks)
+		g.chunks = nil
+	}
+}
+
+// before makes jobs of the keys that come before k in the order of the file and
+// have no base: only journals name them.
+func (g *reading) before(k id) error {
+	if g.unbased == nil && len(g.journal) > 0 {
+		g.unbased = slices.SortedFunc(maps.Keys(g.journal), id.compare)
+	}
+	for len(g.unbased) > 0 && g.unbased[0].compare(k) < 0 {
+		if err := g.addUnbased(g.unbased[0]); err != nil {
+			return err
+		}
+		g.unbased = g.unbased[1:]
+	}
+	return nil
+}
+
+func (g *reading) addUnbased(k id) error {
+	list, ok := g.journal[k]
+	if !ok {
+		return nil // it had a base
+	}
+	delete(g.journal, k)
+	return g.add(job{db: g.dbs[k.space], key: k.key, journal: list.first})
+}
+
+// rest makes jobs of the keys without a base that come after all bases.
+func (g *reading) rest() error {
+	for _, k := range slices.SortedFunc(maps.Keys(g.journal), id.compare) {
+		if err := g.addUnbased(k); err != nil {
+			return err
+		}
+	}
+	return g.flush()
+}
+
+func (g *reading) add(j job) error {
 	if g.batch.jobs = append(g.batch.jobs, j); len(g.batch.jobs) < jobsAtOnce {
 		return nil
 	}
-	return g.flush(order)
+	return g.flush()
 }
 
-func (g *reading) flush(order chan<- *batch) error {
+func (g *reading) flush() error {
+	if len(g.batch.jobs) == 0 {
+		return nil
+	}
 	select {
 	case g.jobs <- g.batch:
-		order <- g.batch
-		g.batch = newBatch()
+		g.order <- g.batch
+		g.newBatch()
 		return nil
 	case <-g.failed:
 		return errStopped
@@ -315,7 +410,16 @@ func (g *reading) flush(order chan<- *batch) error {
 func (g *reading) build(b *keyspace.Builder, batch *batch) error {
 	for i := range batch.jobs {
 		j := &batch.jobs[i]
-		err := j.build(b)
+		err := g.apply(b, j)
+		switch {
+		case err != nil:
+		case g.keys != nil:
+			if j.entry, err = b.Entry(j.key); j.entry != nil {
+				j.hash = g.keys.DB(j.db).Hash(j.key)
+			}
+		default:
+			j.value, j.deadline, err = b.Value()
+		}
 		if err != nil && g.onInvalid == nil {
 			return fmt.Errorf("%w: database %d, key %.100q: %w", snapshot.ErrDamaged, j.db, j.key, err)
 		}
@@ -328,21 +432,25 @@ func (g *reading) build(b *keyspace.Builder, batch *batch) error {
 	return nil
 }
 
-func (j *job) build(b *keyspace.Builder) (err error) {
-	for _, ops := range j.base {
-		if err := b.Apply(ops); err != nil {
+// apply executes the operations of a job.
+func (g *reading) apply(b *keyspace.Builder, j *job) error {
+	if err := b.Apply(j.base); err != nil {
+		return err
+	}
+	if j.chunks != nil {
+		if err := g.applyChunks(b, j.chunks); err != nil {
 			return err
 		}
 	}
 	d := j.journal
-	if len(j.base) == 0 {
+	if !j.based {
 		// A new file is written in pieces, with journals of the changes made
 		// meanwhile. A key that was deleted before its turn has no base in it, but
 		// the earlier journals may have changes of its old value. These cannot be
 		// applied: the valid records begin with one that creates or deletes the
 		// key.
 		for first := d; first != nil; first = first.next {
-			if first.generation > j.generation && keyspace.ReplacesValue(first.operations) {
+			if first.generation > j.generation && journal.ReplacesValue(first.operations) {
 				d = first
 				break
 			}
@@ -355,6 +463,22 @@ func (j *job) build(b *keyspace.Builder) (err error) {
 			}
 		}
 	}
-	j.value, j.deadline, err = b.Value()
+	return nil
+}
+
+// applyChunks executes the operations of the chunks of a value while they are read. After an
+// error it receives the others, too, unless the reading ends.
+func (g *reading) applyChunks(b *keyspace.Builder, chunks <-chan []byte) (err error) {
+	for ops := range chunks {
+		if err == nil {
+			if err = b.Apply(ops); err != nil && g.onInvalid == nil {
+				return err
+			}
+		}
+		select {
+		case g.pieces <- ops[:0]:
+		default:
+		}
+	}
 	return err
 }

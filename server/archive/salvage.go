@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/zsetd/zsetd/server/internal/keyspace"
@@ -63,7 +64,7 @@ func Salvage(path, to string, progress Progress) (*Salvaged, error) {
 		onInvalid: func(j *job, err error) {
 			guard.Lock()
 			defer guard.Unlock()
-			s.Lost = append(s.Lost, LostKey{DB: j.db, Key: j.key, Why: fmt.Sprintf("its records do not fit together (%v)", err)})
+			s.Lost = append(s.Lost, LostKey{DB: j.db, Key: strings.Clone(j.key), Why: fmt.Sprintf("its records do not fit together (%v)", err)})
 		},
 	}
 	err = g.run(path, func(v snapshot.Visitor) (err error) {

@@ -3,6 +3,7 @@ package archive
 import (
 	"hash/maphash"
 	"math"
+	"strings"
 
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/snapshot"
@@ -57,7 +58,7 @@ func sinkOf(visit func(Value) error) func([]job) error {
 			if j.value == nil {
 				continue
 			}
-			if err := visit(Value{j.db, j.key, j.value, j.deadline}); err != nil {
+			if err := visit(Value{j.db, strings.Clone(j.key), j.value, j.deadline}); err != nil {
 				return err
 			}
 			*j = job{}

@@ -48,12 +48,16 @@ func newWriter(path string, replace bool) (w *writer, err error) {
 // begin sets the spaces of the databases, and the time of the data.
 func (w *writer) begin(spaces []uint64, last uint64, at time.Time) {
 	w.checkpoint.Spaces, w.checkpoint.LastSpace, w.checkpoint.Time = spaces, last, at
+	w.checkpoint.Keys = make([]int64, len(spaces))
 }
 
 // add writes a value, which must not change any more. It is fastest in the order of
 // files.
 func (w *writer) add(v Value) error {
 	w.sum.add(v)
+	if v.DB != keyspace.InternalDB {
+		w.checkpoint.Keys[v.DB]++
+	}
 	return w.put(v)
 }
 

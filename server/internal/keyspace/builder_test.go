@@ -113,7 +113,7 @@ func TestMalformedOperations(t *testing.T) {
 	limits := DefaultLimits()
 	for name, ops := range malformed {
 		b := Builder{Limits: &limits}
-		if err := b.Apply(ops); !errors.Is(err, ErrOperations) {
+		if err := b.Apply(ops); !errors.Is(err, journal.ErrOperations) {
 			t.Errorf("%s: %q: %v", name, ops, err)
 		}
 	}
@@ -122,17 +122,17 @@ func TestMalformedOperations(t *testing.T) {
 		if err := b.Apply(ops{}.op("N" + kind)); err != nil {
 			t.Fatal(err)
 		}
-		if value, _, err := b.Value(); !errors.Is(err, ErrOperations) {
+		if value, _, err := b.Value(); !errors.Is(err, journal.ErrOperations) {
 			t.Errorf("an empty value of kind %s: %v, %v", kind, value, err)
 		}
 	}
 	whole := ops{}.n(300).text("key").text("NsS\x01x")
-	if r, rest, err := NextRecord(append(whole, "rest"...)); err != nil || r.Space != 300 || string(r.Key) != "key" ||
+	if r, rest, err := journal.NextRecord(append(whole, "rest"...)); err != nil || r.Space != 300 || string(r.Key) != "key" ||
 		string(r.Operations) != "NsS\x01x" || string(rest) != "rest" {
 		t.Errorf("record %+v, rest %q: %v", r, rest, err)
 	}
 	for n := range whole {
-		if _, _, err := NextRecord(whole[:n]); !errors.Is(err, ErrOperations) {
+		if _, _, err := journal.NextRecord(whole[:n]); !errors.Is(err, journal.ErrOperations) {
 			t.Errorf("record of %q: %v", whole[:n], err)
 		}
 	}
@@ -152,7 +152,7 @@ func FuzzBuilder(f *testing.F) {
 	}
 	for chunk := range c.ks.TakeJournal().Chunks {
 		for n := 0; len(chunk) > 0; n++ {
-			record, rest, err := NextRecord(chunk)
+			record, rest, err := journal.NextRecord(chunk)
 			if err != nil {
 				f.Fatal(err)
 			}
@@ -175,9 +175,9 @@ func FuzzBuilder(f *testing.F) {
 	limits := DefaultLimits()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for rest := data; len(rest) > 0; {
-			r, next, err := NextRecord(rest)
+			r, next, err := journal.NextRecord(rest)
 			if err != nil {
-				if !errors.Is(err, ErrOperations) {
+				if !errors.Is(err, journal.ErrOperations) {
 					t.Fatal(err)
 				}
 				break
@@ -206,7 +206,7 @@ func build(t *testing.T, l *Limits, ops []byte) {
 			}
 		}
 	}
-	if err != nil && !errors.Is(err, ErrOperations) {
+	if err != nil && !errors.Is(err, journal.ErrOperations) {
 		t.Fatal(err)
 	}
 }

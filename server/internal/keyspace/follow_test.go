@@ -45,7 +45,7 @@ func records(t *testing.T, j *Journal) (n int) {
 	for chunk := range j.Chunks {
 		for len(chunk) > 0 {
 			var err error
-			if _, chunk, err = NextRecord(chunk); err != nil {
+			if _, chunk, err = journal.NextRecord(chunk); err != nil {
 				t.Fatal(err)
 			}
 			n++
@@ -196,7 +196,7 @@ func TestFollowedJournal(t *testing.T) {
 		ks.TakeEffects()
 		for chunk := range ks.TakeJournal().Chunks {
 			for len(chunk) > 0 {
-				record, rest, err := NextRecord(chunk)
+				record, rest, err := journal.NextRecord(chunk)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -208,11 +208,8 @@ func TestFollowedJournal(t *testing.T) {
 		}
 		for key, value := range map[string]any{"l": l, "z": z} {
 			var got, want journal.Writer
-			v := builders[key].value
-			if key == "z" {
-				builders[key].load()
-			}
-			writeValue(&got, v, 0)
+			builders[key].load()
+			writeValue(&got, builders[key].value, 0)
 			writeValue(&want, value, 0)
 			if string(got.Buf) != string(want.Buf) {
 				t.Fatalf("%s is %q, want %q", key, got.Buf, want.Buf)

@@ -239,10 +239,10 @@ func (h *history) restore(t *testing.T, m *moment, l Limits) *Keyspace {
 			}
 		}
 	}
-	for i, journal := range h.journals[:m.journals] {
-		for _, chunk := range journal.all() {
+	for i, taken := range h.journals[:m.journals] {
+		for _, chunk := range taken.all() {
 			for len(chunk) > 0 {
-				record, rest, err := NextRecord(chunk)
+				record, rest, err := journal.NextRecord(chunk)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -306,7 +306,7 @@ func restored(t *testing.T, ks *Keyspace, key string) content {
 	b := Builder{Limits: &ks.Limits}
 	for chunk := range ks.TakeJournal().Chunks {
 		for len(chunk) > 0 {
-			record, rest, err := NextRecord(chunk)
+			record, rest, err := journal.NextRecord(chunk)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -330,7 +330,7 @@ type DB struct {
 
 // newDB returns an empty database.
 func newDB(ks *Keyspace, id int, space uint64) *DB {
-	return &DB{ks: ks, id: id, space: space, deadlines: new(zset.Set), members: new(zset.Set)}
+	return &DB{ks: ks, id: id, space: space, entries: newKeyTable(), deadlines: new(zset.Set), members: new(zset.Set)}
 }
 
 // ID returns the number of the database.
@@ -492,7 +492,7 @@ func (db *DB) add(e *Entry) *Entry {
 		db.find(packed.Bytes(e.Key())) // remove an expired key that readers left in place
 	}
 	e.access = db.ks.firstAccess()
-	db.insert(e)
+	db.insert(e, db.Hash(e.Key()))
 	if x := db.indexed(); x != nil {
 		x.Add(e.Key())
 	}
@@ -659,9 +659,9 @@ func (db *DB) setDeadline(key string, ms int64) {
 }
 
 // insert adds the entry of a new key to the table.
-func (db *DB) insert(e *Entry) {
+func (db *DB) insert(e *Entry, hash uint64) {
 	before := db.entries.bytes()
-	db.entries.insert(e)
+	db.entries.insert(e, hash)
 	if db.snapshot != nil {
 		db.snapshot.created(e.Key())
 	}

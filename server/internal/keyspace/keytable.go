@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"iter"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"unsafe"
@@ -26,8 +27,6 @@ import (
 // no clones and no special form for few entries. The documentation of package table
 // compares the costs of one implementation for both.
 //
-// The zero value is empty and ready to use.
-//
 // Invariants (keyTable.check): a slot and its tag are both set or both free; the
 // tag is the low 16 bits of the hash with bit 0 set; all hashes of a page begin
 // with its prefix; find returns the slot of each key; a page is at most 7/8 full;
@@ -41,7 +40,10 @@ type keyTable struct {
 	n        int
 	capacity int // slots of all pages
 	depth    uint8
+	expected int // number of entries for which the first insertion makes pages
 }
+
+func newKeyTable() keyTable { return keyTable{seed: maphash.MakeSeed()} }
 
 // keyPage is a page of the table.
 type keyPage struct {
@@ -169,16 +171,11 @@ func (t *keyTable) get(key string) *Entry {
 	return nil
 }
 
-// insert adds the entry of an absent key. O(1) amortized.
-func (t *keyTable) insert(e *Entry) {
+// insert adds the entry of an absent key with hash h. O(1) amortized.
+func (t *keyTable) insert(e *Entry, h uint64) {
 	if t.pages == nil {
-		if t.seed == (maphash.Seed{}) {
-			t.seed = maphash.MakeSeed()
-		}
-		t.pageOf, t.pages, t.deepest = []int32{0}, []*keyPage{newKeyPage(0, 0, 0)}, 1
-		t.capacity = minSlots
+		t.allocate()
 	}
-	h := t.hash(e.Key())
 	p := t.page(h)
 	for p.used == maxUsed {
 		t.split(p, h)
@@ -190,6 +187,25 @@ func (t *keyTable) insert(e *Entry) {
 	}
 	p.store(uint16(h)|1, e)
 	t.n++
+}
+
+// allocate makes the pages of an empty table. Without splits and with hardly any growth of
+// pages, the insertion of a million entries takes half of the time, and produces no garbage.
+func (t *keyTable) allocate() {
+	const usual = 160 // maximum average number of expected entries of a page; the average is at least half of it
+	for t.depth = 0; t.expected>>t.depth > usual; {
+		t.depth++
+	}
+	n := 1 << t.depth
+	t.pageOf, t.pages, t.deepest = make([]int32, n), make([]*keyPage, n), n
+	each := t.expected >> t.depth
+	each += int(math.Sqrt(float64(each))) // one standard deviation
+	for i := range t.pages {
+		p := newKeyPage(t.depth, uint32(i), each)
+		t.pageOf[i], t.pages[i] = int32(i), p
+		t.capacity += len(p.tags)
+	}
+	t.expected = 0
 }
 
 // replace replaces the entry of e's key by e.

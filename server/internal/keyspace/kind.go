@@ -34,7 +34,7 @@ const kindCodes = "slthzx"
 type kindRow struct {
 	name string // as TYPE names it
 
-	make     func() any
+	make     func() any // not for the kinds whose new value a Builder collects
 	clone    func(v any) any
 	size     func(v any) int                                            // number of elements; for a stream, including those of its groups
 	write    func(w *journal.Writer, v any)                             // writes the operations that construct a value
@@ -82,11 +82,10 @@ func (k Kind) row() kindRow {
 	case KindString:
 		return kindRow{
 			name:     "string",
-			make:     func() any { return NewString(nil) },
 			clone:    func(v any) any { return v.(*String).Clone() },
 			size:     func(any) int { return 1 },
 			write:    func(w *journal.Writer, v any) { writeText(w, v.(*String)) },
-			replay:   func(_ *Builder, v any, op byte, o *journal.Operands) bool { return v.(*String).replay(op, o) },
+			replay:   func(b *Builder, _ any, op byte, o *journal.Operands) bool { return b.replayText(op, o) },
 			loaded:   func(any, *Limits) {},
 			encoding: func(v any, l *Limits) string { return v.(*String).Encoding(l) },
 			effort:   func(any, *Limits) int { return 1 },
@@ -132,14 +131,11 @@ func (k Kind) row() kindRow {
 		}
 	case KindZset:
 		return kindRow{
-			name:  "zset",
-			make:  func() any { return new(zset.Set) },
-			clone: func(v any) any { return v.(*zset.Set).Clone() },
-			size:  func(v any) int { return v.(*zset.Set).Len() },
-			write: func(w *journal.Writer, v any) { writeSorted(w, v.(*zset.Set)) },
-			replay: func(b *Builder, v any, op byte, o *journal.Operands) bool {
-				return b.replaySorted(v.(*zset.Set), op, o)
-			},
+			name:   "zset",
+			clone:  func(v any) any { return v.(*zset.Set).Clone() },
+			size:   func(v any) int { return v.(*zset.Set).Len() },
+			write:  func(w *journal.Writer, v any) { writeSorted(w, v.(*zset.Set)) },
+			replay: func(b *Builder, _ any, op byte, o *journal.Operands) bool { return b.replaySorted(op, o) },
 			loaded: func(v any, l *Limits) { l.FitSorted(v.(*zset.Set)) },
 			// A small set is a listpack in Redis until a member is too long or one too many, or SORT reads
 			// it, and then remains a skiplist; but one that is stored as a whole, loaded or restored is a

@@ -2,14 +2,11 @@ package keyspace
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 
 	"github.com/zsetd/zsetd/server/internal/journal"
-	"github.com/zsetd/zsetd/server/internal/packed"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -153,59 +150,80 @@ func writeDeadlines(w *journal.Writer, of *zset.Set) {
 	}
 }
 
-// ErrOperations is the error for invalid operations. Records have checksums, so
-// invalid operations were written by a newer version or because of a bug.
-var ErrOperations = errors.New("invalid operations")
-
 // Builder constructs a value from operations. The zero value, with Limits, is ready
 // to use. A Builder is not safe for concurrent use.
 type Builder struct {
 	Limits *Limits
 
-	value      any
-	row        kindRow // of the value
-	deadline   int64
-	elements   []zset.Element // elements of a new sorted set; members alias copies of operations
-	collecting bool           // the sorted set is in elements, not in value
+	operands journal.Operands // of Apply
+	exists   bool
+	kind     Kind
+	row      kindRow // of the value
+	value    any     // nil while the value is in text or sorted
+	deadline int64
+
+	text      []byte // a string
+	textFlags uint8
+	sorted    zset.Loader // a new sorted set
 }
 
 // Value returns the value, nil if there is none, and its deadline, and resets the
 // builder. The error reports a value that must not exist.
 func (b *Builder) Value() (value any, deadline int64, err error) {
+	if b.exists && b.kind == KindString {
+		b.value = freeString(b.ownText(), b.textFlags)
+	}
 	b.load()
 	value, deadline = b.value, b.deadline
-	b.value, b.deadline = nil, 0
+	b.exists, b.value, b.deadline = false, nil, 0
 	if value == nil {
 		return nil, deadline, nil
 	}
 	b.row.loaded(value, b.Limits)
 	if !MayBeEmpty(value) && b.row.size(value) == 0 {
-		return nil, 0, fmt.Errorf("%w: they leave an empty %T", ErrOperations, value)
+		return nil, 0, fmt.Errorf("%w: they leave an empty %T", journal.ErrOperations, value)
 	}
 	return value, deadline, nil
 }
 
-// load builds a sorted set from the collected elements.
-func (b *Builder) load() {
-	if s, ok := b.value.(*zset.Set); ok && b.collecting {
-		*s = *zset.Load(b.elements)
+// Entry is Value that returns an entry with a copy of key, for [DB.RestoreEntry].
+func (b *Builder) Entry(key string) (*Entry, error) {
+	if b.exists && b.kind == KindString && packable(len(key), len(b.text)) {
+		e := newString(key, b.text, b.deadline != 0)
+		e.flags |= b.textFlags
+		e.setDeadline(b.deadline)
+		b.exists, b.deadline = false, 0
+		return e, nil
 	}
-	b.discard()
+	value, deadline, err := b.Value()
+	if value == nil {
+		return nil, err
+	}
+	return restoredEntry(key, value, deadline), nil
 }
 
-// discard discards the collected elements.
-func (b *Builder) discard() {
-	clear(b.elements)
-	b.elements, b.collecting = b.elements[:0], false
+// ownText returns the string in memory of its own.
+func (b *Builder) ownText() []byte {
+	text := b.text
+	if len(text) <= pinBytes {
+		return append([]byte(nil), text...)
+	}
+	b.text = nil
+	return text
+}
+
+// load makes a value of the elements of a new sorted set.
+func (b *Builder) load() {
+	if b.exists && b.kind == KindZset && b.value == nil {
+		b.value = b.sorted.Set()
+	}
 }
 
 // Apply executes operations, and does not retain ops. After an error the builder
 // must not be used.
 func (b *Builder) Apply(ops []byte) error {
-	o := journal.Operands{Rest: ops}
-	if b.collecting {
-		o.Rest = slices.Clone(ops)
-	}
+	o := &b.operands
+	*o = journal.Operands{Rest: ops}
 	for len(o.Rest) > 0 {
 		op := o.Rest[0]
 		at := len(ops) - len(o.Rest)
@@ -213,63 +231,62 @@ func (b *Builder) Apply(ops []byte) error {
 		ok := true
 		switch op {
 		case journal.OpNew:
-			ok = b.begin(&o)
+			ok = b.begin(o)
 		case journal.OpDeleteKey:
-			b.value, b.deadline = nil, 0
 			b.discard()
 		case journal.OpDeadline:
 			b.deadline = int64(o.Number())
-			ok = b.value != nil && b.deadline >= 0
+			ok = b.exists && b.deadline >= 0
 		default:
-			ok = b.change(op, &o)
+			ok = b.exists && b.row.replay(b, b.value, op, o)
 		}
 		if o.Failed || !ok {
-			return fmt.Errorf("%w: %q at byte %d, value %T", ErrOperations, op, at, b.value)
+			return fmt.Errorf("%w: %q at byte %d, value %v %t", journal.ErrOperations, op, at, b.kind, b.exists)
 		}
 	}
 	return nil
 }
 
+// discard discards the value.
+func (b *Builder) discard() {
+	b.load()
+	b.exists, b.value, b.deadline = false, nil, 0
+}
+
 func (b *Builder) begin(o *journal.Operands) bool {
+	b.discard()
 	if len(o.Rest) == 0 {
 		return false
 	}
-	b.deadline = 0
-	b.discard()
 	n := strings.IndexByte(kindCodes, o.Rest[0])
 	if n < 0 {
 		return false
 	}
-	kind := Kind(n)
-	b.row = kind.row()
-	b.value = b.row.make()
-	if kind == KindZset {
-		b.collecting = true
-		o.Rest = slices.Clone(o.Rest) // elements alias it
+	if kind := Kind(n); kind != b.kind || b.row.replay == nil {
+		b.kind, b.row = kind, kind.row()
+	}
+	b.exists, b.text, b.textFlags = true, b.text[:0], 0
+	if b.kind != KindString && b.kind != KindZset {
+		b.value = b.row.make()
 	}
 	o.Rest = o.Rest[1:]
 	return true
 }
 
-// change executes an operation on the value, and reports whether it is valid for
-// its type.
-func (b *Builder) change(op byte, o *journal.Operands) bool {
-	return b.value != nil && b.row.replay(b, b.value, op, o)
-}
-
-func (s *String) replay(op byte, o *journal.Operands) bool {
+func (b *Builder) replayText(op byte, o *journal.Operands) bool {
 	switch op {
 	case journal.OpString:
-		s.box().set(o.Text())
-		s.e.flags &^= stringFlags
+		b.text, b.textFlags = append(b.text[:0], o.Text()...), 0
 	case journal.OpWrite:
 		offset, text := o.Number(), o.Text()
-		if o.Failed || offset > uint64(s.Len()+maxGap) {
+		if o.Failed || offset > uint64(len(b.text)+maxGap) {
 			return false
 		}
-		s.box().extend(int(offset) + len(text))
-		copy(s.Content()[offset:], text)
-		s.e.flags |= editedFlag
+		if more := int(offset) + len(text) - len(b.text); more > 0 {
+			b.text = append(b.text, make([]byte, more)...)
+		}
+		copy(b.text[offset:], text)
+		b.textFlags |= editedFlag
 	default:
 		return false
 	}
@@ -314,13 +331,16 @@ func (h *Hash) replay(op byte, o *journal.Operands, l *Limits) bool {
 }
 
 // replaySorted collects the elements of a new sorted set, and changes an old one.
-func (b *Builder) replaySorted(s *zset.Set, op byte, o *journal.Operands) bool {
-	if op == journal.OpPut && b.collecting {
-		member := packed.View(o.Text())
-		b.elements = append(b.elements, zset.Element{Member: member, Score: o.Score()})
+func (b *Builder) replaySorted(op byte, o *journal.Operands) bool {
+	if op == journal.OpPut && b.value == nil {
+		member := o.Text()
+		if score := o.Score(); !o.Failed {
+			b.sorted.Add(member, score)
+		}
 		return true
 	}
 	b.load()
+	s := b.value.(*zset.Set)
 	switch op {
 	case journal.OpPut:
 		member := o.Text()
@@ -342,46 +362,40 @@ func (b *Builder) replaySorted(s *zset.Set, op byte, o *journal.Operands) bool {
 	return true
 }
 
-// Record is a record of a journal: the changes of one key.
-type Record struct {
-	Space      uint64
-	Key        []byte
-	Operations []byte
-}
-
-// NextRecord splits the first record from a chunk of a journal. The record aliases
-// the chunk.
-func NextRecord(chunk []byte) (r Record, rest []byte, err error) {
-	o := journal.Operands{Rest: chunk}
-	r.Space, r.Key, r.Operations = o.Number(), o.Text(), o.Text()
-	if o.Failed {
-		return Record{}, nil, fmt.Errorf("%w: no record", ErrOperations)
-	}
-	return r, o.Rest, nil
-}
-
-// ReplacesValue reports whether the operations of a record are independent of the
-// previous value of the key.
-func ReplacesValue(ops []byte) bool {
-	return len(ops) > 0 && (ops[0] == journal.OpNew || ops[0] == journal.OpDeleteKey)
-}
-
 // Restore adds a value from a Builder under a key that must not exist. It calls no
 // hooks and writes no journal.
 func (db *DB) Restore(key string, value any, deadline int64) {
+	db.RestoreEntry(restoredEntry(key, value, deadline), db.Hash(key))
+}
+
+// restoredEntry returns an entry with a copy of key.
+func restoredEntry(key string, value any, deadline int64) *Entry {
 	e := newEntry(key, value, deadline != 0)
 	e.setDeadline(deadline)
+	return e
+}
+
+// Hash returns the hash of a key for [DB.RestoreEntry]. Unlike all other functions of a
+// DB it may be called while another goroutine uses the DB.
+func (db *DB) Hash(key string) uint64 { return db.entries.hash(key) }
+
+// RestoreEntry is Restore for the entry of a [Builder]. hash is [DB.Hash] of its key.
+func (db *DB) RestoreEntry(e *Entry, hash uint64) {
 	e.access = db.ks.firstAccess()
-	db.insert(e)
+	db.insert(e, hash)
 	db.addUsedBytes(int64(e.weight()))
 	if x := db.indexed(); x != nil {
 		x.Add(e.Key())
 	}
-	if deadline != 0 {
-		db.setDeadline(e.Key(), deadline)
+	if e.volatile() {
+		db.setDeadline(e.Key(), e.Deadline())
 	}
 	db.schedule(e)
 }
+
+// Reserve makes the table of an empty database large enough for a number of keys, once it
+// has one. The table shrinks as keys are removed.
+func (db *DB) Reserve(keys int) { db.entries.expected = keys }
 
 // Forget records in the journal that a key does not exist.
 func (db *DB) Forget(key string) {

@@ -606,7 +606,7 @@ func (k *Keeper) take(exact bool) {
 	if j := k.o.Keys.TakeJournal(); j != nil {
 		c.Journal = j.Chunks
 	}
-	c.Spaces, c.LastSpace = k.o.Keys.Spaces(), k.o.Keys.LastSpace()
+	c.Spaces, c.LastSpace, c.Keys = k.o.Keys.Spaces(), k.o.Keys.LastSpace(), k.o.Keys.Counts()
 	k.epoch++
 	k.taken = c.changes
 	if k.SaveRequested {

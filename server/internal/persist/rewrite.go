@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/journal"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/snapshot"
 )
@@ -155,7 +156,7 @@ func (k *Keeper) journaled() (*Rewrite, error) {
 	r := &Rewrite{upTo: k.file.Manifest().Generation, Began: time.Now()}
 	err := k.file.Journals(func(_ uint64, records []byte) error {
 		for len(records) > 0 {
-			record, rest, err := keyspace.NextRecord(records)
+			record, rest, err := journal.NextRecord(records)
 			if err != nil {
 				return err
 			}
