@@ -18,8 +18,12 @@ import (
 // above that. So this program deviates in three respects. They apply to the program
 // only: a program that embeds the server keeps Go's defaults, or its own settings.
 //
-// While data are loaded, the heap may grow to five times the live data: nearly all
-// allocations then stay.
+// While data are loaded, nearly all allocations stay, and a collection would be of no use. So
+// there is none, unless the heap exceeds the data by a budget: an eighth of them, or 8 MB. The
+// server reports how much its data take, exactly, so the process needs to know nothing about
+// the file. Memory beside the data that a collection does not free, such as that of journals
+// that are not applied yet, extends the budget. When the data are loaded all free memory is
+// returned to the system.
 //
 // While the server works, the permitted growth of the heap between two collections
 // depends on their cost. As long as that is less than a few hundredths of all the
@@ -54,13 +58,13 @@ import (
 // happens stays for up to 16 seconds, or, if it is less than 4 MB or a quarter of
 // the live data, for up to two minutes, when Go itself collects.
 //
-// If an operator sets GOGC, that applies, and only the policy for loading remains.
+// If an operator sets GOGC, that applies, and only the policy for loading remains; with
+// GOGC=off not even that.
 // GOMEMLIMIT works as always: the runtime collects more often near it.
 //
 // maxmemory limits the memory in use, not that of the process. So the heap may grow
 // to no more than a quarter above that limit before a collection, or to 8 MB above,
-// whatever the collector costs; and while data are loaded to no more than Go's
-// default.
+// whatever the collector costs.
 
 // heap is the control of Go's garbage collector.
 type heap struct {
@@ -89,7 +93,8 @@ type heap struct {
 }
 
 const (
-	loadPercent             = 400
+	loadShare               = 8 // one part in so many of the data may be garbage while data are loaded
+	loadInterval            = 5 * time.Millisecond
 	leastRoom               = 8 << 20 // bytes
 	leastGrowthRatio        = 0.2
 	mostGrowthRatio         = 1.0
@@ -103,9 +108,13 @@ const (
 
 // manageHeap applies the policy above until the context ends.
 func manageHeap(ctx context.Context, srv *server.Server) {
-	if srv.MemoryLimit() == 0 {
-		before := raiseGCPercent(debug.SetGCPercent, loadPercent)
-		srv.Ready(ctx) // ListenAndServe returns the error
+	if before := debug.SetGCPercent(-1); before >= 0 {
+		loaded := make(chan struct{})
+		go func() {
+			srv.Ready(ctx) // ListenAndServe returns the error
+			close(loaded)
+		}()
+		collectWhileLoading(loaded, srv.UsedMemory)
 		debug.SetGCPercent(before)
 	} else {
 		srv.Ready(ctx)
@@ -115,16 +124,41 @@ func manageHeap(ctx context.Context, srv *server.Server) {
 	}
 }
 
-// raiseGCPercent sets with set, debug.SetGCPercent, the permitted growth of the heap
-// between two collections, unless a larger one is set (GOGC=800, GOGC=off), and
-// returns the previous one.
-func raiseGCPercent(set func(int) int, percent int) (before int) {
-	before = set(percent)
-	if before < 0 || before > percent {
-		set(before)
+// collectWhileLoading collects garbage within the budget until the data are loaded, while the
+// runtime itself does not.
+func collectWhileLoading(loaded <-chan struct{}, used func() int64) {
+	tick := time.NewTicker(loadInterval)
+	defer tick.Stop()
+	var b loadBudget
+	for {
+		select {
+		case <-loaded:
+			if readHeapState().objects > 2*leastRoom {
+				debug.FreeOSMemory()
+			}
+			return
+		case <-tick.C:
+			if b.exceeded(readHeapState().objects, uint64(used())) {
+				runtime.GC()
+				b.collected(readHeapState().objects, uint64(used()))
+			}
+		}
 	}
-	return before
 }
+
+// loadBudget is the memory that the heap may take beside the data while these are loaded.
+type loadBudget struct {
+	kept uint64 // bytes beside the data that the last collection left
+}
+
+// exceeded reports whether a heap of so many bytes of objects exceeds the budget beside the
+// data in use.
+func (b *loadBudget) exceeded(objects, used uint64) bool {
+	return objects > used+b.kept+max(leastRoom, (used+b.kept)/loadShare)
+}
+
+// collected notes what a collection has left.
+func (b *loadBudget) collected(objects, used uint64) { b.kept = objects - min(used, objects) }
 
 func newHeap(limit, used func() int64) *heap {
 	return &heap{

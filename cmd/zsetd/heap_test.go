@@ -4,8 +4,11 @@ import (
 	"context"
 	"math"
 	"runtime"
+	"runtime/debug"
 	"testing"
 	"time"
+
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 func none() int64 { return 0 }
@@ -157,3 +160,59 @@ func TestHeapNotices(t *testing.T) {
 		}
 	}
 }
+
+// While data are loaded a collection is due when the heap exceeds the data by an eighth, and
+// later only when as much has come on top of what the last collection has left.
+func TestLoadBudget(t *testing.T) {
+	const mega = 1 << 20
+	var b loadBudget
+	for i, step := range []struct {
+		objects, used uint64
+		exceeded      bool
+		left          uint64 // objects after the collection
+	}{
+		{objects: 8 * mega},
+		{objects: 9 * mega, exceeded: true, left: 9 * mega}, // all of it is in use
+		{objects: 17 * mega},
+		{objects: 18 * mega, exceeded: true, left: 18 * mega},
+		{objects: 118 * mega, used: 100 * mega},
+		{objects: 132 * mega, used: 100 * mega},
+		{objects: 133 * mega, used: 100 * mega, exceeded: true, left: 100 * mega}, // none of it
+		{objects: 112 * mega, used: 100 * mega},
+		{objects: 113 * mega, used: 100 * mega, exceeded: true, left: 90 * mega}, // the estimate is too high
+		{objects: 1100 * mega, used: 1000 * mega},
+		{objects: 1126 * mega, used: 1000 * mega, exceeded: true, left: 1000 * mega},
+	} {
+		if got := b.exceeded(step.objects, step.used); got != step.exceeded {
+			t.Errorf("step %d: exceeded is %v", i, got)
+		}
+		if step.exceeded {
+			b.collected(step.left, step.used)
+		}
+	}
+}
+
+// The budget is kept while data are loaded: garbage is collected.
+func TestCollectWhileLoading(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	loaded := make(chan struct{})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	go func() {
+		defer close(loaded)
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); runtime.ReadMemStats(&after) {
+			if after.NumForcedGC > before.NumForcedGC+1 {
+				return
+			}
+			sink = make([]byte, 4<<20)
+			wait.Pace(time.Millisecond) // the heap would grow by gigabytes on a busy machine
+		}
+	}()
+	collectWhileLoading(loaded, none)
+	if after.NumForcedGC <= before.NumForcedGC+1 {
+		t.Errorf("%d collections", after.NumForcedGC-before.NumForcedGC)
+	}
+}
+
+// sink makes allocations of a test escape.
+var sink []byte

@@ -18,18 +18,6 @@ import (
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
-// A GOGC that is larger than the one for loading stays.
-func TestRaiseGCPercent(t *testing.T) {
-	for _, test := range []struct{ before, during int }{{50, 400}, {100, 400}, {400, 400}, {800, 800}, {-1, -1}} {
-		set := gcPercent()
-		set(test.before)
-		before := raiseGCPercent(set, 400)
-		if during := set(100); before != test.before || during != test.during {
-			t.Errorf("of %d: returns %d, sets %d", test.before, before, during)
-		}
-	}
-}
-
 func TestWords(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "redis.conf")
 	if err := os.WriteFile(bad, []byte("# a comment\nmaxclients many\n"), 0o644); err != nil {
