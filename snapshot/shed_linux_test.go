@@ -216,3 +216,31 @@ func TestFallingBlocks(t *testing.T) {
 		t.Errorf("the file was verified %d times", verified)
 	}
 }
+
+// The mapping that bbolt has made of a file is found before bbolt tells its address.
+func TestMappingIsFound(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f.db")
+	f, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for range 2 {
+		c := &Checkpoint{Spaces: []uint64{1}, LastSpace: 1, Time: time.Unix(1, 0), Journal: slices.Values([][]byte{make([]byte, 6<<20)})}
+		if _, err := f.Write(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	info, err := f.file.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if address, size := mappingOf(f.file, info); address != f.db.Info().Data || size < 12<<20 {
+		t.Errorf("%d bytes at %x, want 12 MB or more at %x", size, address, f.db.Info().Data)
+	}
+	if other, err := os.Open(os.Args[0]); err != nil {
+		t.Error(err)
+	} else if _, size := mappingOf(other, info); size != 0 { // not a snapshot
+		t.Errorf("%d bytes of another file", size)
+	}
+}

@@ -91,15 +91,6 @@ func (ks *Keyspace) Spaces() []uint64 {
 	return spaces
 }
 
-// Counts returns the number of keys of each database.
-func (ks *Keyspace) Counts() []int64 {
-	counts := make([]int64, len(ks.dbs))
-	for i, db := range ks.dbs {
-		counts[i] = int64(db.Len())
-	}
-	return counts
-}
-
 // LastSpace returns the highest number that was ever given to a space.
 func (ks *Keyspace) LastSpace() uint64 { return ks.spaces }
 

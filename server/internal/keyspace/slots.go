@@ -22,16 +22,6 @@ func (db *DB) keys(yield func(string) bool) {
 	}
 }
 
-// Sparse reports whether a database other than 0 has keys.
-func (ks *Keyspace) Sparse() bool {
-	for _, db := range ks.dbs[1:] {
-		if db.Len() > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // indexed returns the index if it covers db, else nil.
 func (db *DB) indexed() *slotindex.Index {
 	if db.id != 0 {

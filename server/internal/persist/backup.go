@@ -138,7 +138,7 @@ func (k *Keeper) writeOut(ctx context.Context, path string) (err error) {
 			if j := k.o.Keys.TakeJournal(); j != nil {
 				c.Journal = j.Chunks
 			}
-			c.Spaces, c.LastSpace, c.Keys = k.o.Keys.Spaces(), k.o.Keys.LastSpace(), k.o.Keys.Counts()
+			c.Spaces, c.LastSpace, c.Keys = k.o.Keys.Spaces(), k.o.Keys.LastSpace(), k.counts()
 		})
 		if err != nil {
 			return err

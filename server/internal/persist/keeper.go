@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -317,7 +318,7 @@ func (k *Keeper) load() {
 
 // loadedFrom takes over the loaded data.
 func (k *Keeper) loadedFrom(l *archive.Loader, file *snapshot.File, err error) {
-	if err == nil && k.o.Settings.ClusterEnabled && k.o.Keys.Sparse() {
+	if err == nil && k.o.Settings.ClusterEnabled && slices.ContainsFunc(k.counts()[1:], func(n int64) bool { return n > 0 }) {
 		err = errors.Join(errors.New("the file has keys in databases other than 0, which a cluster does not support"), file.Close())
 	}
 	if err != nil {
@@ -341,6 +342,15 @@ func (k *Keeper) loadedFrom(l *archive.Loader, file *snapshot.File, err error) {
 		k.Note(k.host.Changes())
 	}
 	close(k.loaded)
+}
+
+// counts returns the number of keys of each database.
+func (k *Keeper) counts() []int64 {
+	var counts []int64
+	for _, db := range k.o.Keys.DBs() {
+		counts = append(counts, int64(db.Len()))
+	}
+	return counts
 }
 
 // Wake makes the keeper look for work. Any goroutine may call it.
@@ -606,7 +616,7 @@ func (k *Keeper) take(exact bool) {
 	if j := k.o.Keys.TakeJournal(); j != nil {
 		c.Journal = j.Chunks
 	}
-	c.Spaces, c.LastSpace, c.Keys = k.o.Keys.Spaces(), k.o.Keys.LastSpace(), k.o.Keys.Counts()
+	c.Spaces, c.LastSpace, c.Keys = k.o.Keys.Spaces(), k.o.Keys.LastSpace(), k.counts()
 	k.epoch++
 	k.taken = c.changes
 	if k.SaveRequested {
