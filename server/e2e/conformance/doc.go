@@ -1,16 +1,20 @@
 //go:build unix
 
-// Command conformance runs Redis's own test suite against zsetd and against a real
-// redis-server, file by file, and prints the results side by side.
+// Command conformance runs the test suite of Redis or Valkey against zsetd and against the
+// server that the suite is of, file by file, and prints the results side by side.
 //
 //	conformance -suite DIR -zsetd BINARY [flags] [file ...]
 //
-// DIR is the source of Redis 7.0; only a copy of its folder tests is used. Most
+// DIR is the source of Redis 8.6 or 7.0, or of Valkey 9.1: edition.go has the files of each
+// that are run. Only a copy of its folder tests is used, and its programs. Most
 // files run in "external" mode: the program starts the server and the suite
 // connects to it. Files that have to start servers themselves run in "spawn" mode,
 // with the binary in place of src/redis-server: those of replication, and those with
 // tests that start a replica. The files of Sentinel have a framework of their own: five
-// Sentinels, which are always Redis's, and five servers.
+// Sentinels, which are always those of the suite, and five servers. Valkey's file of scripts
+// runs twice: with the table redis of its API, and with the table server.
+//
+// The score of the real server is kept in a folder (-cache), by a checksum of the suite.
 //
 // The files integration/replication and integration/replication-psync take three to five
 // minutes each, in which they mostly wait. They run only if they are named:
@@ -32,7 +36,7 @@
 // counts once, without the numbers of servers, cycles and writes in its name.
 //
 // Tests that the real server passes count. The file exceptions.txt lists those that
-// zsetd need not pass, each with the reason. The exit status is 1 if any other test
-// fails, or if fewer tests pass in total than leastPassed, so the score cannot
+// zsetd need not pass, by suite, each with the reason. The exit status is 1 if any other test
+// fails, or if fewer tests pass in total than the least of the suite, so the score cannot
 // fall. The program reports exceptions that are no longer necessary.
 package main
