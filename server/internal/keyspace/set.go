@@ -1,7 +1,6 @@
 package keyspace
 
 import (
-	"encoding/binary"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -77,7 +76,7 @@ func (v *setView) number(i int) int64 {
 	if v.width == 0 {
 		return v.ints[i]
 	}
-	return readInt(v.bytes[i*v.width:], v.width)
+	return packed.ReadInt(v.bytes[i*v.width:], v.width)
 }
 
 // search returns the index of n among the integers, or the index at which to insert
@@ -92,38 +91,6 @@ func (v *setView) search(n int64) (i int, found bool) {
 		}
 	}
 	return lo, lo < v.n && v.number(lo) == n
-}
-
-// widthOf returns the number of bytes for an integer.
-func widthOf(n int64) int {
-	switch {
-	case n == int64(int16(n)):
-		return 2
-	case n == int64(int32(n)):
-		return 4
-	}
-	return 8
-}
-
-func readInt(b []byte, width int) int64 {
-	switch width {
-	case 2:
-		return int64(int16(binary.LittleEndian.Uint16(b)))
-	case 4:
-		return int64(int32(binary.LittleEndian.Uint32(b)))
-	}
-	return int64(binary.LittleEndian.Uint64(b))
-}
-
-func writeInt(b []byte, width int, n int64) {
-	switch width {
-	case 2:
-		binary.LittleEndian.PutUint16(b, uint16(n))
-	case 4:
-		binary.LittleEndian.PutUint32(b, uint32(n))
-	default:
-		binary.LittleEndian.PutUint64(b, uint64(n))
-	}
 }
 
 // inEntry reports whether s is embedded in an entry.
@@ -150,7 +117,7 @@ func (s *Set) packs(key int) bool {
 // size returns the number of bytes of the members in an entry.
 func (v *setView) size() int {
 	if v.encoding == intset && v.width == 0 && v.n > 0 {
-		return v.n * max(widthOf(v.ints[0]), widthOf(v.ints[v.n-1]))
+		return v.n * max(packed.IntWidth(v.ints[0]), packed.IntWidth(v.ints[v.n-1]))
 	}
 	return len(v.bytes)
 }
@@ -169,7 +136,7 @@ func (s *Set) entry(key string, timed bool) *Entry {
 	if v.encoding == intset && v.width == 0 && v.n > 0 {
 		width := len(p) / v.n
 		for i, n := range v.ints {
-			writeInt(p[i*width:], width, n)
+			packed.WriteInt(p[i*width:], width, n)
 		}
 	} else {
 		copy(p, v.bytes)
@@ -202,7 +169,7 @@ func MemberSize(m Member) int {
 	if m.isText {
 		return packed.TextSize(len(m.text))
 	}
-	return widthOf(m.number)
+	return packed.IntWidth(m.number)
 }
 
 // unpackedSet returns a separate copy of the set embedded in e.
@@ -262,7 +229,7 @@ func (db *DB) AddMember(e *Entry, m Member) (now *Entry, added bool) {
 			if there {
 				return e, false
 			}
-			at, width = i, max(v.width, widthOf(number))
+			at, width = i, max(v.width, packed.IntWidth(number))
 			size = (n + 1) * width
 			ok = n < l.SetMaxIntsetEntries
 		}
@@ -300,10 +267,10 @@ func (db *DB) AddMember(e *Entry, m Member) (now *Entry, added bool) {
 				if i >= at {
 					to++
 				}
-				writeInt(p[to*width:], width, readInt(p[i*old:], old))
+				packed.WriteInt(p[to*width:], width, packed.ReadInt(p[i*old:], old))
 			}
 		}
-		writeInt(p[at*width:], width, m.number)
+		packed.WriteInt(p[at*width:], width, m.number)
 	}
 	e.setPairsSize(size)
 	e.valueLen++

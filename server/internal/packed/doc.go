@@ -10,6 +10,8 @@
 // short pairs take 20 bytes of framing instead of 40. Both are formats in memory:
 // package journal has that of the file.
 //
+// Integers of a small set have 2, 4 or 8 bytes each (integer.go).
+//
 // The package also has the sizes of listpacks of Redis, which decide when a value has
 // another encoding, and the sizes of Go's allocations. Its functions have no state. They
 // panic on slices that they did not write.

@@ -88,3 +88,18 @@ func TestInteger(t *testing.T) {
 		}
 	}
 }
+
+func TestInts(t *testing.T) {
+	for _, n := range []int64{0, -1, math.MaxInt16, math.MinInt16, math.MaxInt16 + 1, math.MinInt16 - 1, math.MaxInt32, math.MinInt32,
+		math.MaxInt32 + 1, math.MinInt32 - 1, math.MaxInt64, math.MinInt64} {
+		for width := IntWidth(n); width <= 8; width *= 2 {
+			var b [8]byte
+			if WriteInt(b[:width], width, n); ReadInt(b[:width], width) != n {
+				t.Errorf("%d in %d bytes is read as %d", n, width, ReadInt(b[:width], width))
+			}
+		}
+		if width := IntWidth(n); width > 2 && n == int64(int32(n)) && width != 4 || width == 2 && n != int64(int16(n)) {
+			t.Errorf("%d takes %d bytes", n, width)
+		}
+	}
+}
