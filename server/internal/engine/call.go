@@ -157,8 +157,7 @@ func (c *Call) RemoveEmpty() {
 	}
 	for i, o := range c.Edited {
 		c.Edited[i] = Opened{}
-		v, ok := o.Entry.Value().(interface{ Len() int })
-		if !ok || v.Len() > 0 {
+		if !isEmpty(o.Entry.Value()) {
 			continue
 		}
 		key := protocol.BytesOf(o.Entry.Key())
@@ -174,6 +173,22 @@ func (c *Call) RemoveEmpty() {
 	}
 	c.Edited = c.Edited[:0]
 	c.Engine.Keys.Seal()
+}
+
+// isEmpty reports whether a value is a collection without elements. Every command that
+// writes asks, so it names the types.
+func isEmpty(value any) bool {
+	switch v := value.(type) {
+	case *zset.Set:
+		return v.Len() == 0
+	case *keyspace.Hash:
+		return v.Len() == 0
+	case *keyspace.Set:
+		return v.Len() == 0
+	case *sequence.List:
+		return v.Len() == 0
+	}
+	return false
 }
 
 // Opened is a key that the current call has opened for modification.

@@ -56,7 +56,7 @@ func (db *DB) check() error {
 		return fmt.Errorf("db %d: %d keys with a deadline, %d in the index", db.id, volatile, db.deadlines.Len())
 	}
 	empty := newDB(nil, 0, 0)
-	if held -= empty.entries.bytes() + empty.deadlines.Weight() + empty.members.Weight(); int64(held) != db.usedBytes && len(db.ks.growing) == 0 {
+	if held -= empty.entries.bytes() + empty.deadlines.Weight() + empty.members.Weight(); int64(held) != db.UsedBytes() {
 		return fmt.Errorf("db %d: keys and values take %d bytes, counted %d", db.id, held, db.usedBytes)
 	}
 	return nil

@@ -101,7 +101,7 @@ const stale = 1<<32 - 1
 // timedBit marks entries that are in the database's index of member deadlines.
 const timedBit = 1 << 31
 
-// growingBit marks entries that Seal has to weigh; see weight.go.
+// weighedBit marks entries that weigh measures; see weight.go.
 const weighedBit = 1 << 30
 
 const entryBits = timedBit | weighedBit

@@ -150,8 +150,8 @@ func (ks *Keyspace) Seal() {
 	if len(ks.edited) > 0 {
 		ks.reschedule()
 	}
-	if len(ks.growing) > 0 {
-		ks.weigh()
+	if len(ks.growing) > maxWeighed {
+		ks.weighLast()
 	}
 }
 

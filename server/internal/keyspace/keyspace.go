@@ -31,7 +31,7 @@ type Keyspace struct {
 	effects    uint64           // see EffectCount
 	hits       int64
 	usedBytes  int64     // see UsedBytes
-	growing    []weighed // values opened for writing since the last Seal; see weight.go
+	growing    []weighed // values opened for writing; see weight.go
 	prefetched uint64    // keeps the compiler from removing reads; see DB.Prefetch
 	Limits     Limits
 
@@ -253,6 +253,7 @@ func (ks *Keyspace) Adopt(from *Keyspace) {
 		ks.rec.follower.adopted()
 	}
 	ks.growing = nil
+	from.weighLast()
 	for i, db := range ks.dbs {
 		of := from.dbs[i]
 		db.detachSnapshot()

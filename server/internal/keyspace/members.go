@@ -48,14 +48,15 @@ func (db *DB) noteEdited(e *Entry) {
 // reschedule updates the index of member deadlines for all entries that were opened
 // for writing.
 func (ks *Keyspace) reschedule() {
-	for i, x := range ks.edited {
-		ks.edited[i] = edited{}
+	for i := range ks.edited {
+		x := ks.edited[i]
 		if x.entry.timed() || deadlinesOf(x.entry.Value()) != nil {
 			if e := x.db.entries.get(x.entry.Key()); e == x.entry {
 				x.db.schedule(e)
 			}
 		}
 	}
+	clear(ks.edited)
 	if ks.edited = ks.edited[:0]; cap(ks.edited) > 1024 {
 		ks.edited = nil
 	}

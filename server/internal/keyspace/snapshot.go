@@ -267,7 +267,7 @@ func (t *snapshotTable) created(key string) {
 // snapshot. O(1).
 func (db *DB) detachSnapshot() {
 	if t := db.snapshot; t != nil {
-		t.kept, t.db, t.bytes = db.entries, nil, int(db.usedBytes)
+		t.kept, t.db, t.bytes = db.entries, nil, int(db.UsedBytes())
 		t.s.bytes += t.bytes
 		db.snapshot = nil
 	}

@@ -13,8 +13,9 @@ import (
 //
 // A packed entry, the most frequent kind, is counted when it is added and removed;
 // its header has its allocation size. Other values are measured before a command
-// opens them for writing and again after it (Seal), in O(1) for any size. Tables
-// and indexes of a database are measured likewise. The figures are sizes of
+// opens them for writing. They are measured again when the sum is asked for, or when
+// maxWeighed values are open, in O(1) for any size: so commands in a row on one value
+// measure it once. Tables and indexes of a database are measured likewise. The figures are sizes of
 // allocations, rounded up to size classes. They exclude garbage and unused memory
 // between allocations.
 //
@@ -31,19 +32,28 @@ type weighed struct {
 	weight int    // bytes of it that are in the sum
 }
 
+// maxWeighed is how many values stay open beyond Seal.
+const maxWeighed = 16
+
 // UsedBytes returns the number of bytes of the keys and values of all databases,
-// including their tables. It is exact after Seal. O(1).
-func (ks *Keyspace) UsedBytes() int64 { return ks.usedBytes }
+// including their tables. O(1).
+func (ks *Keyspace) UsedBytes() int64 {
+	ks.weigh()
+	return ks.usedBytes
+}
 
 // UsedBytes returns the part of this database in Keyspace.UsedBytes. O(1).
-func (db *DB) UsedBytes() int64 { return db.usedBytes }
+func (db *DB) UsedBytes() int64 {
+	db.ks.weigh()
+	return db.usedBytes
+}
 
 func (db *DB) addUsedBytes(n int64) {
 	db.usedBytes += n
 	db.ks.usedBytes += n
 }
 
-// trackWeight makes Seal measure e, whose contribution to the sum is weight. It measures
+// trackWeight makes weigh measure e, whose contribution to the sum is weight. It measures
 // a packed entry immediately.
 func (db *DB) trackWeight(e *Entry, weight int) {
 	if e.packed() {
@@ -90,13 +100,24 @@ func (db *DB) findWeighed(e *Entry) *weighed {
 
 // weigh measures the registered entries and updates the sum.
 func (ks *Keyspace) weigh() {
-	for i, x := range ks.growing {
-		ks.growing[i] = weighed{}
-		if x.entry != nil {
-			x.entry.state &^= weighedBit
-			x.db.addUsedBytes(int64(x.entry.weight() - x.weight))
+	for i := range ks.growing {
+		if x := &ks.growing[i]; x.entry != nil {
+			now := x.entry.weight()
+			x.db.addUsedBytes(int64(now - x.weight))
+			x.weight = now
 		}
 	}
+}
+
+// weighLast is weigh for the last time: no entry is registered any more.
+func (ks *Keyspace) weighLast() {
+	ks.weigh()
+	for i := range ks.growing {
+		if e := ks.growing[i].entry; e != nil {
+			e.state &^= weighedBit
+		}
+	}
+	clear(ks.growing)
 	if ks.growing = ks.growing[:0]; cap(ks.growing) > 1024 {
 		ks.growing = nil
 	}
