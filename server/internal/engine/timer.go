@@ -10,13 +10,33 @@ import (
 // timers are the server's one timer and what it is set for, besides the timers of
 // waiters and the end of a pause.
 type timers struct {
-	timer        *time.Timer
+	timer        Alarm
 	timerAt      int64 // microseconds since 1970; math.MaxInt64 = not set
 	TimerStopped bool  // timers are no longer set
 	NextExpiry   int64 // the earliest deadline of a key; math.MaxInt64 = none
 	ActiveExpire bool
 	CronPaused   bool  // DEBUG PAUSE-CRON
 	nextIdle     int64 // next check for idle clients, milliseconds since 1970; 0 = none
+}
+
+// Alarm is a timer that calls OnTimer, or OnTimerUnlessBusy. A [time.Timer] is one. The
+// results are not used.
+type Alarm interface {
+	Reset(d time.Duration) bool
+	Stop() bool
+}
+
+// UseAlarm replaces the timer. With nil the server uses one of the runtime again, which may
+// fire a millisecond late while the process is idle.
+func (srv *Engine) UseAlarm(a Alarm) {
+	srv.LockedNow(func() {
+		srv.timer.Stop()
+		if a == nil {
+			a = time.AfterFunc(math.MaxInt64, srv.OnTimer)
+		}
+		srv.timer, srv.timerAt = a, math.MinInt64
+		srv.setTimer()
+	})
 }
 
 // setTimer sets the one timer to the next instant at which anything is due: the
@@ -91,6 +111,10 @@ func (srv *Engine) sweep() {
 func (srv *Engine) OnTimer() {
 	srv.Attempt(func() { srv.Locked(srv.runTimer) })
 }
+
+// OnTimerUnlessBusy is OnTimer for a loop of a transport, which must not wait for a script.
+// While a script lends the lock it does nothing, and returns false.
+func (srv *Engine) OnTimerUnlessBusy() bool { return srv.unlessBusy(srv.runTimer) }
 
 func (srv *Engine) runTimer() {
 	srv.timerAt = math.MinInt64 // so that setTimer sets the timer again

@@ -154,19 +154,20 @@ func (srv *Engine) locked(f func()) {
 	srv.unlock()
 }
 
-// unlessBusy is do for a transport, which must not wait for a script. It omits f
-// while a script lends the lock.
-func (srv *Engine) unlessBusy(f func()) {
+// unlessBusy is Locked for a transport, which must not wait for a script. It omits f
+// while a script lends the lock, and returns false.
+func (srv *Engine) unlessBusy(f func()) bool {
 	srv.Mu.Lock()
 	if srv.Busy {
 		srv.Mu.Unlock()
-		return
+		return false
 	}
 	srv.locked(func() {
 		srv.serveDue()
 		f()
 		srv.Scope.Commit()
 	})
+	return true
 }
 
 func (u *commitScope) changed(db int, key string, class EventClass, event string) {

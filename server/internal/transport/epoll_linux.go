@@ -94,7 +94,8 @@ type loops struct {
 type loop struct {
 	t     *Transport
 	epoll int
-	event int // the eventfd that wakes the loop
+	event int    // the eventfd that wakes the loop
+	alarm *alarm // the server's timer; nil in all loops but the first
 
 	conns     []*polled // by descriptor
 	ready     []*polled // have commands to run
@@ -208,6 +209,9 @@ func (t *Transport) nextLoop() (*loop, error) {
 		if err != nil {
 			return nil, err
 		}
+		if len(ls.all) == 0 {
+			l.useAlarm(createTimer)
+		}
 		ls.all = append(ls.all, l)
 		ls.gone.Go(l.run)
 		return l, nil
@@ -247,12 +251,18 @@ func (ls *loops) stop() {
 		l.mu.Unlock()
 	}
 	ls.gone.Wait()
+	for _, l := range ls.all {
+		l.dropAlarm()
+	}
 }
 
 // close closes the descriptors of the loops, which have ended.
 func (ls *loops) close() {
 	ls.closed.Do(func() {
 		for _, l := range ls.all {
+			if l.alarm != nil {
+				unix.Close(l.alarm.fd)
+			}
 			unix.Close(l.event)
 			unix.Close(l.epoll)
 		}
@@ -555,6 +565,10 @@ func (l *loop) handleEvent(e *unix.EpollEvent) {
 	if int(e.Fd) == l.event {
 		var b [8]byte
 		unix.Read(l.event, b[:])
+		return
+	}
+	if l.alarm != nil && int(e.Fd) == l.alarm.fd {
+		l.fire()
 		return
 	}
 	c := l.conns[e.Fd]
