@@ -8,7 +8,8 @@
 // transport is net. A goroutine per connection (net.go) serves every other connection:
 // TLS, a pipe, another operating system. Both parse input in the same way (input.go); they
 // differ in which goroutine reads and writes. Tests run with either: the build tag
-// zsetd_net makes net the default.
+// zsetd_net makes net the default. The first loop also keeps the server's timer, so that an
+// event of expiry costs no switch of threads (alarm_linux.go).
 //
 // # Sessions
 //
