@@ -57,7 +57,7 @@
 //	internal/hotkeys      the keys that take the most
 //	internal/infotext     the text of INFO
 //	internal/slotstats    the work of a node of a cluster by slot
-//	internal/clock, score, glob, luaconv, longdouble, histogram, bitmap, geo, hyperloglog, lcs
+//	internal/clock, process, score, glob, luaconv, longdouble, histogram, bitmap, geo, hyperloglog, lcs
 //	archive, rdb          data files and dumps
 //	migrate               the move of a running data set between servers
 //	console               the page, the metrics and the event streams over HTTP

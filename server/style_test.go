@@ -109,6 +109,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		"server/internal/tracking":  {"protocol -net -os -io -log/slog", "a table of keys: messages and sessions are above it"},
 		"server/internal/score":     {"protocol zset -net -os -io -log/slog", "a syntax: commands are above it"},
 		"server/internal/clock":     {"golang.org/x/sys -net -os -io -log/slog", "times only: what waits for them is above it"},
+		"server/internal/process":   {"-net -os -io -log/slog", "readings only: what they decide is above it"},
 		"server/internal/histogram": {"-net -os -io -log/slog", "an algorithm on numbers"},
 		"server/internal/hotkeys":   {"-net -os -io -log/slog", "an algorithm on keys and numbers"},
 		"server/internal/infotext":  {"-net -os -io -log/slog", "a form of text: the fields are above it"},
@@ -138,7 +139,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"replication feeds replicas through sessions and the lock of the engine; no part of the engine knows its protocol",
 		},
 		"server/internal/engine": {
-			"protocol server/archive server/internal/acl server/internal/address server/internal/clock server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist server/rdb server/internal/score server/internal/script server/internal/subscription server/internal/tracking zset " +
+			"protocol server/archive server/internal/acl server/internal/address server/internal/clock server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist server/internal/process server/rdb server/internal/score server/internal/script server/internal/subscription server/internal/tracking zset " +
 				"server/internal/glob server/internal/histogram server/internal/hotkeys server/internal/infotext server/internal/longdouble server/internal/slotstats " +
 				"github.com/yuin/gopher-lua github.com/zeebo/xxh3 golang.org/x/sys",
 			"the engine executes commands and has none: the packages with handlers are above it",
@@ -153,7 +154,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"a handler sees only its Call: not files, networks, scripts or the handlers about the server",
 		},
 		"server/internal/admin": {
-			"protocol server/internal/acl server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist zset server/internal/command server/internal/engine server/internal/glob " +
+			"protocol server/internal/acl server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist zset server/internal/command server/internal/engine server/internal/process server/internal/glob " +
 				"server/internal/histogram server/internal/hotkeys server/internal/infotext server/internal/slotstats server/internal/subscription server/internal/tracking",
 			"these handlers show the state of the engine: transports, files and scripts are the engine's",
 		},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/process"
 )
 
 // BenchmarkTurn is a pipeline of 16 commands, from the bytes that have arrived to
@@ -105,12 +106,12 @@ func BenchmarkTurn(b *testing.B) {
 			for _, p := range pipelines {
 				feed(p)
 			}
-			system, user := engine.CpuTime()
+			system, user := process.CPUTime()
 			for i := 0; b.Loop(); i++ {
 				feed(pipelines[i%len(pipelines)])
 			}
 			// With the garbage collector's part, and without that of other processes.
-			system2, user2 := engine.CpuTime()
+			system2, user2 := process.CPUTime()
 			b.ReportMetric(float64(system2-system+user2-user)/float64(b.N*16), "cpu-ns/command")
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/hotkeys"
+	"github.com/zsetd/zsetd/server/internal/process"
 )
 
 func hotkeysRow() engine.Command {
@@ -62,7 +63,7 @@ func hotkeysStart(c *engine.Call) {
 	if !c.OK() {
 		return
 	}
-	srv.HotKeys = hotkeys.New(o, srv.At, engine.CpuTime)
+	srv.HotKeys = hotkeys.New(o, srv.At, process.CPUTime)
 	c.Reply.OK()
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/histogram"
 	"github.com/zsetd/zsetd/server/internal/persist"
+	"github.com/zsetd/zsetd/server/internal/process"
 	"github.com/zsetd/zsetd/server/internal/subscription"
 )
 
@@ -413,7 +414,7 @@ func infoPrimary(srv *engine.Engine, t *infotext.Text, p *engine.PrimaryStatus) 
 
 func infoCPU(srv *engine.Engine, t *infotext.Text) {
 	t.Title("CPU")
-	system, user := engine.CpuTime()
+	system, user := process.CPUTime()
 	t.Fixed("used_cpu_sys", system.Seconds(), 6)
 	t.Fixed("used_cpu_user", user.Seconds(), 6)
 	t.Fixed("used_cpu_sys_children", 0, 6)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/config"
+	"github.com/zsetd/zsetd/server/internal/process"
 	"github.com/zsetd/zsetd/server/internal/slotstats"
 )
 
@@ -101,7 +102,7 @@ func (srv *Engine) applyConfig() {
 // reason in Redis's words.
 func (srv *Engine) Reconfigure(next *config.Settings, given []string) (name, why string) {
 	now := &srv.Config
-	if fit := maxDescriptors() - reservedDescriptors; next.Maxclients > fit && next.Maxclients != now.Maxclients {
+	if fit := process.MaxDescriptors() - reservedDescriptors; next.Maxclients > fit && next.Maxclients != now.Maxclients {
 		return "maxclients", fmt.Sprintf("The operating system is not able to handle the specified number of clients, try with %d", fit)
 	}
 	if err := checkForwardTo(next.ForwardTo); err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/zsetd/zsetd/server/internal/config"
+	"github.com/zsetd/zsetd/server/internal/process"
 )
 
 // reservedDescriptors is how many descriptors are reserved for purposes other than
@@ -14,7 +15,7 @@ const reservedDescriptors = 32
 // further clients receive an error, where they would otherwise wait until another
 // client leaves.
 func (srv *Engine) fitMaxclients() error {
-	limit, wanted := maxDescriptors(), srv.Config.Maxclients
+	limit, wanted := process.MaxDescriptors(), srv.Config.Maxclients
 	switch fit := limit - reservedDescriptors; {
 	case wanted <= fit:
 		return nil

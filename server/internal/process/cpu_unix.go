@@ -1,14 +1,14 @@
 //go:build unix
 
-package engine
+package process
 
 import (
 	"syscall"
 	"time"
 )
 
-// CpuTime returns the processor time that the process has used.
-func CpuTime() (system, user time.Duration) {
+// CPUTime returns the processor time that the process has used.
+func CPUTime() (system, user time.Duration) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0, 0

@@ -1,15 +1,15 @@
 //go:build unix
 
-package engine
+package process
 
 import (
 	"math"
 	"syscall"
 )
 
-// maxDescriptors returns the limit of open files of the process. The Go runtime has
+// MaxDescriptors returns the limit of open files of the process. The Go runtime has
 // raised it to the maximum allowed.
-func maxDescriptors() int64 {
+func MaxDescriptors() int64 {
 	var l syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) != nil {
 		return math.MaxInt64
