@@ -129,8 +129,7 @@ func tools() []tool {
 				"append-only files (the directory appendonlydir or its manifest). SOURCE - is standard\n" +
 				"input. Sorted sets zsetd:deadlines:{key} become the deadlines of the members of key.\n" +
 				"Status: 0 done, 1 SOURCE has errors: then FILE is not written, or with --keep-going written\n" +
-				"without the failed parts; or data that zsetd does not support were omitted; 2 files cannot\n" +
-				"be read or written.",
+				"without the failed parts; 2 files cannot be read or written.",
 			flags: func(f *flag.FlagSet, t *toolFlags) {
 				f.BoolVar(&t.json, "json", false, "SOURCE is lines of JSON")
 				f.BoolVar(&t.keepGoing, "keep-going", false, "skip keys and commands that fail")
@@ -597,10 +596,6 @@ func runImport(r *toolRun) int {
 			fmt.Fprintln(r.stderr, "zsetd:", err)
 		}
 	}
-	o.Omitted = func(what string) {
-		r.meter.end()
-		fmt.Fprintln(r.stderr, "zsetd: omitted,", what)
-	}
 	var out archive.Imported
 	source := bufio.NewReader(in)
 	head, _ := source.Peek(512)
@@ -629,7 +624,7 @@ func runImport(r *toolRun) int {
 	if out.Functions > 0 {
 		fmt.Fprintf(r.stderr, "%d function libraries imported\n", out.Functions)
 	}
-	if out.Failed+out.Omitted > 0 {
+	if out.Failed > 0 {
 		return statusBad
 	}
 	return statusOK

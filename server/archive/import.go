@@ -24,10 +24,6 @@ type Import struct {
 	// imported, and the import goes on without the key. If it is nil, the error
 	// ends the import.
 	Failed func(error)
-
-	// Omitted, if it is not nil, receives a description of the part that was
-	// dropped from an imported value.
-	Omitted func(string)
 }
 
 // Imported is the result of an import.
@@ -37,16 +33,6 @@ type Imported struct {
 	Keys   int64 // in the new file
 
 	Functions int // libraries of functions; only from a file of Redis
-
-	Omitted int64 // values of which a part was dropped
-}
-
-// omit counts a value of which a part was dropped.
-func (out *Imported) omit(what string, o *Import) {
-	out.Omitted++
-	if o.Omitted != nil {
-		o.Omitted(what)
-	}
 }
 
 // Fail counts a key that cannot be imported. An error that it returns ends the

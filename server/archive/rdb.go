@@ -72,7 +72,7 @@ func (o *Import) RDB(r io.Reader, path string) (out Imported, err error) {
 // Values reads a file of Redis or Valkey and passes the values that can be imported
 // to add, without keys past their deadlines; a library of functions is a string in
 // the database [keyspace.InternalDB], under its name. The rest is counted, and goes to
-// o.Failed and o.Omitted.
+// o.Failed.
 func (o *Import) Values(r *bufio.Reader, out *Imported, add func(Value) error) error {
 	now := time.Now().UnixMilli()
 	limits := keyspace.DefaultLimits()
@@ -98,9 +98,6 @@ func (o *Import) Values(r *bufio.Reader, out *Imported, add func(Value) error) e
 		out.Done++
 		if e.Deadline != 0 && e.Deadline < now {
 			return nil
-		}
-		if e.Omitted != "" {
-			out.omit(fmt.Sprintf("key %.100q of database %d: %s", e.Key, e.DB, e.Omitted), o)
 		}
 		return add(Value{DB: int(e.DB), Key: e.Key, Value: e.Value, Deadline: e.Deadline})
 	})

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -12,11 +13,21 @@ import (
 // little endian, milliseconds since 1970. A key with many has several fields.
 const deadlinesAux = "zsetd-deadlines"
 
+// producersAux is the name of the AUX field that has the state of the producers of the stream
+// that follows, as appendProducers writes it.
+const producersAux = "zsetd-producers"
+
+// producersOf returns the value of that field.
+func (c *Codec) producersOf(s *sequence.Stream) []byte {
+	alone := Codec{Limits: c.Limits}
+	return alone.appendProducers(nil, s)
+}
+
 // auxBytes is the size in bytes at which an AUX field with deadlines ends.
 const auxBytes = 64 << 10
 
-// AppendDeadlines appends the deadlines of members or fields of a value that the target
-// does not support. Servers of Redis and Valkey skip them; [Codec.ReadFile] sets them.
+// AppendDeadlines appends what the target does not support of a value: the deadlines of members or
+// fields, and the identifiers that producers of a stream have used. Servers of Redis and Valkey skip them; [Codec.ReadFile] sets them.
 // It is called just before AppendKey.
 func (w *Writer) AppendDeadlines(dst []byte, value any) []byte {
 	start := len(dst)
@@ -24,6 +35,12 @@ func (w *Writer) AppendDeadlines(dst []byte, value any) []byte {
 }
 
 func (w *Writer) appendDeadlines(dst []byte, value any) []byte {
+	if s, ok := value.(*sequence.Stream); ok {
+		if w.target != Redis8 && idempotent(s) {
+			dst = w.codec.appendText(w.codec.appendText(append(dst, opAux), []byte(producersAux)), w.codec.producersOf(s))
+		}
+		return dst
+	}
 	d := memberDeadlines(value)
 	if _, hash := value.(*keyspace.Hash); d == nil || hash && w.target.FieldDeadlines() {
 		return dst

@@ -87,9 +87,6 @@ type Entry struct {
 	Deadline int64 // milliseconds since 1970, 0 for none
 	Err      error // of a value that cannot be read, but was skipped
 
-	// Omitted is a description of the part of the value that was dropped, or "".
-	Omitted string
-
 	// Library is the code of a library of functions, if the entry is a library and
 	// no key.
 	Library string
@@ -147,6 +144,7 @@ func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, e
 	}
 	var e Entry
 	var deadlines deadlines // of the next key
+	var producers []byte    // of the next key
 	for {
 		switch op := in.byte(); op {
 		case opEnd:
@@ -171,6 +169,8 @@ func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, e
 				if !deadlines.read(value) {
 					in.fail()
 				}
+			case producersAux:
+				producers = value
 			}
 		case opResize:
 			in.length()
@@ -208,9 +208,13 @@ func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, e
 			}
 			e.Key = string(in.text())
 			e.Value, e.Err = c.value(in, op)
-			e.Omitted, in.omitted = in.omitted, ""
 			deadlines.apply(e.Value)
-			deadlines = nil
+			if s, ok := e.Value.(*sequence.Stream); ok && producers != nil {
+				aux := input{rest: producers}
+				aux.producers(s)
+				in.check(!aux.bad)
+			}
+			deadlines, producers = nil, nil
 			switch {
 			case in.bad:
 			case errors.Is(e.Err, ErrFormat), errors.Is(e.Err, ErrType):

@@ -222,6 +222,8 @@ func (c *Codec) appendTimedZset(dst []byte, s *zset.Set) []byte {
 
 func streamForm(_ *Codec, v any, to Target) byte {
 	switch {
+	case (to == Redis8 || to == payload) && idempotent(v.(*sequence.Stream)):
+		return typeStream4
 	case to == Redis8, to == Valkey9:
 		return typeStream3
 	case to == Redis7, to == payload, (to == Any || to == Replica) && !PlainStream(v.(*sequence.Stream)):

@@ -213,7 +213,7 @@ func newerPayloads() []struct {
 }
 
 // TestNewerShapes reads hashes of Valkey 9, whose deadlines have no limit, and
-// streams of Redis 8.6, whose idempotent producers are omitted.
+// streams of Redis 8.6, with their idempotent producers.
 func TestNewerShapes(t *testing.T) {
 	c := newTestCodec()
 	for i, p := range newerPayloads() {
@@ -247,12 +247,57 @@ func TestNewerShapes(t *testing.T) {
 		}
 	}
 	file := "REDIS0013\xfe\x00\x1a\x01s" + newerPayloads()[4].body[1:] + "\x00\x01k\x01v\xff\x00\x00\x00\x00\x00\x00\x00\x00"
-	var omitted []string
+	var got []string
 	if _, err := c.ReadFile(strings.NewReader(file), func(e Entry) error {
-		omitted = append(omitted, e.Omitted)
+		got = append(got, fmt.Sprint(e.Key, identifiers(e.Value)))
 		return nil
-	}); err != nil || len(omitted) != 2 || omitted[0] == "" || omitted[1] != "" {
-		t.Errorf("%q, %v", omitted, err)
+	}); err != nil || !slices.Equal(got, []string{"s[one a 1-1 one b 2-0 5 6 2 1]", "k[]"}) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// identifiers returns the identifiers of a stream's producers, the limits, and the counts.
+func identifiers(v any) (all []any) {
+	s, ok := v.(*sequence.Stream)
+	if !ok {
+		return nil
+	}
+	for x := range s.Identifiers {
+		all = append(all, x.Producer, x.Name, x.ID)
+	}
+	limits := s.IdempotenceLimits()
+	added, twice := s.Identified()
+	return append(all, limits.Seconds, limits.Most, added, twice)
+}
+
+// TestProducers checks that what producers have left is in every form of a stream that has a
+// place for it.
+func TestProducers(t *testing.T) {
+	c := newTestCodec()
+	s := new(sequence.Stream)
+	s.Add(sequence.StreamID{Ms: 5}, [][]byte{[]byte("f"), []byte("v")}, c.Limits.Stream)
+	s.SetIdempotenceLimits(sequence.IdempotenceLimits{Seconds: 7, Most: 2})
+	for _, name := range []string{"lost", "b", "a"} {
+		s.Identify([]byte("p"), []byte(name), sequence.StreamID{Ms: 5}, 5)
+	}
+	s.Identify([]byte("q"), []byte("b"), sequence.StreamID{Ms: 6}, 5)
+	s.CountDuplicate()
+	const want = "[p b 5-0 p a 5-0 q b 6-0 7 2 4 1]"
+	got, err := c.Payload(c.AppendPayload(nil, s))
+	if text := fmt.Sprint(identifiers(got)); err != nil || text != want {
+		t.Errorf("DUMP: %s, %v", text, err)
+	}
+	for _, target := range []Target{Any, Redis5, Redis7, Redis8, Valkey9, Replica} {
+		w := NewWriter(c, target)
+		file := w.AppendEnd(w.AppendKey(w.AppendDeadlines(w.AppendHead(nil), s), 0, "s", s, 0))
+		if _, err := c.ReadFile(bytes.NewReader(file), func(e Entry) error {
+			if text := fmt.Sprint(identifiers(e.Value)); text != want {
+				t.Errorf("target %d: %s", target, text)
+			}
+			return nil
+		}); err != nil {
+			t.Errorf("target %d: %v", target, err)
+		}
 	}
 }
 

@@ -76,8 +76,7 @@ type input struct {
 	bad   bool
 	err   error // the error of reading the file
 
-	valkey  bool   // the dialect: some numbers have other meanings there
-	omitted string // description of the dropped part of the last value
+	valkey bool // the dialect: some numbers have other meanings there
 }
 
 // settle removes the bytes that were read from the chunk, and adds them to the checksum.

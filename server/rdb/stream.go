@@ -22,7 +22,7 @@ const (
 	entryAlike   = 2
 )
 
-// appendStream appends a stream of a type: that of Redis 5.0, 7.0 or 7.2.
+// appendStream appends a stream of a type: that of Redis 5.0, 7.0, 7.2 or 8.6.
 func (c *Codec) appendStream(dst []byte, s *sequence.Stream, kind byte) []byte {
 	portable := kind == typeStream
 	blocks := 0
@@ -64,7 +64,7 @@ func (c *Codec) appendStream(dst []byte, s *sequence.Stream, kind byte) []byte {
 		for _, consumer := range g.Consumers() {
 			dst = c.appendText(dst, []byte(consumer.Name()))
 			dst = binary.LittleEndian.AppendUint64(dst, uint64(consumer.Seen()))
-			if kind == typeStream3 {
+			if kind == typeStream3 || kind == typeStream4 {
 				dst = binary.LittleEndian.AppendUint64(dst, uint64(consumer.Active()))
 			}
 			dst = appendLength(dst, uint64(consumer.Len()))
@@ -76,7 +76,48 @@ func (c *Codec) appendStream(dst []byte, s *sequence.Stream, kind byte) []byte {
 			}
 		}
 	}
+	if kind == typeStream4 {
+		dst = c.appendProducers(dst, s)
+	}
 	return dst
+}
+
+// appendProducers appends the state of the producers of a stream: how long and how many
+// identifiers are kept, then for each producer the identifiers that it has used, the oldest
+// first, and their entries; and the total numbers of identifiers and of duplicates.
+//
+//	seconds most producers { name n { identifier ID } } added twice
+func (c *Codec) appendProducers(dst []byte, s *sequence.Stream) []byte {
+	limits := s.IdempotenceLimits()
+	dst = appendLength(appendLength(dst, uint64(limits.Seconds)), uint64(limits.Most))
+	counts := map[string]int{}
+	for producer, n := range s.Producers {
+		counts[producer] = n
+	}
+	dst = appendLength(dst, uint64(len(counts)))
+	before := ""
+	for x := range s.Identifiers {
+		if x.Producer != before { // the first is not empty
+			before = x.Producer
+			dst = appendLength(c.appendText(dst, []byte(before)), uint64(counts[before]))
+		}
+		dst = appendID(c.appendText(dst, []byte(x.Name)), x.ID)
+		more := false
+		if dst, more = c.spilled(dst); !more {
+			return dst
+		}
+	}
+	added, twice := s.Identified()
+	return appendLength(appendLength(dst, added), twice)
+}
+
+// idempotent reports whether the producers of a stream have left anything.
+func idempotent(s *sequence.Stream) bool {
+	for range s.Producers {
+		return true
+	}
+	added, twice := s.Identified()
+	return added > 0 || twice > 0 || s.IdempotenceLimits() != sequence.DefaultIdempotenceLimits()
 }
 
 func appendRawID(dst []byte, id sequence.StreamID) []byte {
@@ -187,7 +228,9 @@ func (c *Codec) stream(in *input, kind byte) (any, error) {
 		in.group(s, kind)
 	}
 	if kind == typeStream4 {
-		in.producers()
+		in.producers(s)
+	} else {
+		s.SetIdempotenceLimits(c.Limits.Stream.Idempotence)
 	}
 	if in.bad {
 		return nil, ErrFormat
@@ -195,27 +238,25 @@ func (c *Codec) stream(in *input, kind byte) (any, error) {
 	return s, nil
 }
 
-// producers skips the state that Redis 8.6 keeps of the producers that add entries
-// idempotently: how long and how many identifiers are kept, then for each producer
-// the identifiers that it has used and the entries that it added with them; and the
-// total numbers of identifiers and of duplicates.
-//
-//	seconds most producers { name n { identifier ID } } added twice
-func (in *input) producers() {
-	in.length()
-	in.length()
-	n := in.length()
-	for i := uint64(0); i < n && !in.bad; i++ {
-		in.text()
+// producers reads what appendProducers appends.
+func (in *input) producers(s *sequence.Stream) {
+	const always = -1 // their time is not over
+	limits := sequence.IdempotenceLimits{Seconds: int64(in.length()), Most: int64(in.length())}
+	if in.check(limits.Valid()); in.bad {
+		return
+	}
+	s.SetIdempotenceLimits(limits)
+	for n := in.length(); n > 0 && !in.bad; n-- {
+		producer := in.text()
 		for k := in.length(); k > 0 && !in.bad; k-- {
-			in.text()
-			in.id()
+			name, id := in.text(), in.id()
+			if in.check(len(producer) > 0 && len(name) > 0); !in.bad {
+				s.Identify(producer, name, id, always)
+			}
 		}
 	}
-	in.length()
-	in.length()
-	if n > 0 {
-		in.omitted = "the identifiers that idempotent producers have used"
+	if added, twice := in.length(), in.length(); !in.bad {
+		s.SetIdentified(added, twice)
 	}
 }
 

@@ -80,8 +80,11 @@ func NewCodec(l *keyspace.Limits) *Codec {
 func (c *Codec) AppendPayload(dst []byte, value any) []byte {
 	form := rowOf(value).form(c, value, payload)
 	v := uint16(version)
-	if form == typeHashTimed || form == typeZsetTimed {
+	switch form {
+	case typeHashTimed, typeZsetTimed:
 		v = versionTimed
+	case typeStream4:
+		v = versionNewest
 	}
 	return c.appendFooter(c.appendValue(append(dst, form), form, value), len(dst), v)
 }

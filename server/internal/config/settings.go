@@ -65,6 +65,8 @@ type Settings struct {
 	HLLSparseMaxBytes      int64
 	StreamNodeMaxBytes     int64
 	StreamNodeMaxEntries   int64
+	StreamIDMPDuration     int64
+	StreamIDMPMaxsize      int64
 
 	ClusterEnabled         bool
 	ClusterSlotStats       string

@@ -211,5 +211,9 @@ func Parameters() []Parameter {
 			about("Maximum size of a block of a stream in bytes, as Redis counts them; 0 means 1 GB. MAXLEN ~ and MINID ~ remove whole blocks."),
 		number("stream-node-max-entries", 100, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.StreamNodeMaxEntries }).
 			about("Maximum number of entries in a block of a stream, including deleted ones; 0 means no limit."),
+		number("stream-idmp-duration", 100, 1, 86400, func(c *Settings) *int64 { return &c.StreamIDMPDuration }).
+			about("Seconds for which a new stream keeps the identifiers that producers give to entries. XCFGSET changes it for one stream."),
+		number("stream-idmp-maxsize", 100, 1, 10_000, func(c *Settings) *int64 { return &c.StreamIDMPMaxsize }).
+			about("Maximum number of identifiers that a new stream keeps of each producer. XCFGSET changes it for one stream."),
 	}, httpParameters(), tlsConfigParameters(), keptParameters())
 }

@@ -88,6 +88,7 @@ func (srv *Engine) applyConfig() {
 	l.ListMaxListpackSize = ClampInt(c.ListMaxListpackSize)
 	l.Stream.MaxBytes = ClampInt(c.StreamNodeMaxBytes)
 	l.Stream.MaxEntries = ClampInt(c.StreamNodeMaxEntries)
+	l.Stream.Idempotence.Seconds, l.Stream.Idempotence.Most = c.StreamIDMPDuration, c.StreamIDMPMaxsize
 	srv.level.Set(logLevel(c.Loglevel))
 	srv.nextIdle = 0
 	if c.Timeout != 0 {

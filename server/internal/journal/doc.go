@@ -46,6 +46,10 @@
 //	u                it is deleted with its pending entries
 //	V id varint varint  the entry is pending with it since then, and was delivered so often
 //	v id             the entry is not pending in the group
+//	Y uvarint uvarint    identifiers of entries are kept for so many seconds, so many of each producer; none are kept so far
+//	Q text text id   the producer has used this identifier for the entry
+//	q uvarint        of the identifiers whose time is over then (milliseconds since 1970), those of the ten lowest ids are removed
+//	Z uvarint uvarint    so many identifiers were used, and so many used again
 //
 // A whole value is written in the same way, as the operations that build it from
 // nothing. So one interpreter reads bases and journals alike, it needs no code of

@@ -36,6 +36,10 @@ const (
 	OpRemoveConsumer = 'u'
 	OpDeliver        = 'V'
 	OpAcknowledge    = 'v'
+	OpIdempotence    = 'Y'
+	OpIdentify       = 'Q'
+	OpIdentified     = 'Z'
+	OpOutdate        = 'q'
 )
 
 // Log collects the operations on one value. Its methods append; the value calls them

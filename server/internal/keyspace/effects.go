@@ -155,6 +155,10 @@ const (
 	OpRemoveConsumer OpCode = journal.OpRemoveConsumer // it is deleted
 	OpDeliver        OpCode = journal.OpDeliver        // (ID, N, M) an entry is pending with it since N, and was delivered M times
 	OpAcknowledge    OpCode = journal.OpAcknowledge    // (ID) an entry is not pending in the group
+	OpIdempotence    OpCode = journal.OpIdempotence    // (N, M) identifiers of entries are kept for N seconds, M of each producer; none are kept so far
+	OpIdentify       OpCode = journal.OpIdentify       // (Text, Value, ID) the producer Text has used the identifier Value for an entry
+	OpOutdate        OpCode = journal.OpOutdate        // (N) some of the identifiers whose time is over at N, in milliseconds since 1970, are removed
+	OpIdentified     OpCode = journal.OpIdentified     // (N, M) N identifiers were used, and M used again
 )
 
 // Operation is one operation of an effect. Its fields alias the effect.
@@ -221,7 +225,7 @@ func (op *Operation) decode(kind Kind, o, hints *journal.Operands) bool {
 	case OpNew:
 		o.Rest = o.Rest[1:]
 	case OpDelete:
-	case OpDeadline:
+	case OpDeadline, OpOutdate:
 		op.N = int64(o.Number())
 	case OpString:
 		op.Text = o.Text()
@@ -296,6 +300,10 @@ func (op *Operation) decodeStream(o, hints *journal.Operands) bool {
 	case OpDeliver:
 		op.ID, op.N, op.M = sequence.ReadID(o), o.Signed(), o.Signed()
 	case OpRemoveGroup, OpRemoveConsumer:
+	case OpIdempotence, OpIdentified:
+		op.N, op.M = int64(o.Number()), int64(o.Number())
+	case OpIdentify:
+		op.Text, op.Value, op.ID = o.Text(), o.Text(), sequence.ReadID(o)
 	default:
 		o.Fail()
 	}

@@ -85,7 +85,7 @@ func DefaultLimits() Limits {
 		SetMaxIntsetEntries: 512, SetMaxListpackEntries: 128, SetMaxListpackValue: 64,
 		ZsetMaxListpackEntries: 128, ZsetMaxListpackValue: 64,
 		ListMaxListpackSize: -2,
-		Stream:              sequence.StreamLimits{MaxBytes: 4096, MaxEntries: 100},
+		Stream:              sequence.DefaultStreamLimits(),
 	}
 }
 

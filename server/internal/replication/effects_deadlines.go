@@ -17,7 +17,8 @@ import (
 //	PING "zsetd:*6\r\n$10\r\nZPEXPIREAT\r\n..."
 //
 // Behind the prefix are commands, in the encoding of the stream, for the selected
-// database: ZPEXPIREAT, ZPERSIST, HPEXPIREAT and HPERSIST. So a zsetd that follows a Redis
+// database: ZPEXPIREAT, ZPERSIST, HPEXPIREAT and HPERSIST; and XCFGSET and XIDMPRECORD, which
+// Redis before 8.6 does not know (effects_stream.go). So a zsetd that follows a Redis
 // which follows a zsetd has the deadlines, too. Alternatives that do harm are the commands
 // themselves, for which a replica logs an error or stops, PUBLISH, which subscribers of
 // patterns receive, and a second stream for replicas that understand the commands, with
@@ -42,6 +43,14 @@ const deadlinesPrefix = "zsetd:"
 // contains; ok is false if it contains none.
 func embedded(arg []byte) (commands []byte, ok bool) {
 	return bytes.CutPrefix(arg, []byte(deadlinesPrefix))
+}
+
+// inPing writes a command as the argument of PING, for zsetd alone.
+func (w *writer) inPing(args ...any) {
+	w.endBatch()
+	command := appendArgs(appendHeader([]byte(deadlinesPrefix), '*', len(args)), args...)
+	w.begin(2)
+	w.buf = appendArgs(w.buf, "PING", command)
 }
 
 // timed is the deadlines of members of one key that are not written yet. They follow the

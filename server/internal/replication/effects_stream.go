@@ -40,7 +40,18 @@ func (w *writer) stream(key []byte, op *keyspace.Operation) {
 		w.claim(key, op.ID, op.N, op.M)
 	case keyspace.OpAcknowledge:
 		w.add([]any{"XACK", key, w.group}, []any{op.ID})
+	case keyspace.OpIdempotence:
+		w.idempotence(key, sequence.IdempotenceLimits{Seconds: op.N, Most: op.M})
+	case keyspace.OpIdentify:
+		w.inPing("XIDMPRECORD", key, op.Text, op.Value, op.ID)
+	case keyspace.OpOutdate, keyspace.OpIdentified: // each server has its own clock, and counts for itself
 	}
+}
+
+// idempotence writes for how long identifiers of entries are kept, and how many. Redis before
+// 8.6 and Valkey do not know the command.
+func (w *writer) idempotence(key []byte, l sequence.IdempotenceLimits) {
+	w.inPing("XCFGSET", key, "IDMP-DURATION", l.Seconds, "IDMP-MAXSIZE", l.Most)
 }
 
 // entry writes the addition of an entry, whose fields alternate with values.
@@ -121,6 +132,15 @@ func (w *writer) wholeStream(x *keyspace.Effect) (deadline int64) {
 	maxDeleted := w.removeMissing(x.Key, s, gone)
 	if last != s.LastID() || added != s.Added() || maxDeleted != s.MaxDeletedID() {
 		w.setID(x.Key, s.LastID(), s.Added(), s.MaxDeletedID())
+	}
+	if l := s.IdempotenceLimits(); l != sequence.DefaultIdempotenceLimits() {
+		w.idempotence(x.Key, l)
+	}
+	for id := range s.Identifiers {
+		w.inPing("XIDMPRECORD", x.Key, id.Producer, id.Name, id.ID)
+		if w.stopped {
+			return 0
+		}
 	}
 	return deadline
 }

@@ -10,6 +10,26 @@ func id(ms uint64) sequence.StreamID { return sequence.StreamID{Ms: ms, Seq: 1} 
 
 func pair(f, v string) [][]byte { return [][]byte{[]byte(f), []byte(v)} }
 
+// TestIdempotence checks that what producers leave in a stream reaches replicas of zsetd, and
+// does no harm in others.
+func TestIdempotence(t *testing.T) {
+	s := newSource()
+	db, k := s.DB(0), []byte("k")
+	x := db.Add(k, new(sequence.Stream)).Value().(*sequence.Stream)
+	x.Add(id(1), pair("f", "v"), s.Limits.Stream)
+	s.take(t)
+	x = db.Edit(k).Value().(*sequence.Stream)
+	x.SetIdempotenceLimits(sequence.IdempotenceLimits{Seconds: 5, Most: 7})
+	x.Add(id(2), pair("f", "v"), s.Limits.Stream)
+	x.Identify([]byte("p"), []byte("i"), id(2), 0)
+	x.CountDuplicate()
+	limits := "PING [XCFGSET k IDMP-DURATION 5 IDMP-MAXSIZE 7]"
+	identified := "PING [XIDMPRECORD k p i 2-1]"
+	s.want(t, "MULTI", limits, "XADD k 2-1 f v", identified, "EXEC")
+	db.Put(k, db.Edit(k).Value().(*sequence.Stream).Clone(), false)
+	s.want(t, "MULTI", "DEL k", "XADD k 1-1 f v", "XADD k 2-1 f v", limits, identified, "EXEC")
+}
+
 func TestStreams(t *testing.T) {
 	s := newSource()
 	db, k := s.DB(0), []byte("k")

@@ -127,9 +127,6 @@ func (l *link) add(x rdb.Entry, data *keyspace.Keyspace) error {
 	case x.DB >= uint64(data.Len()):
 		return fmt.Errorf("key %.100q of database %d: the server has %d databases", x.Key, x.DB, data.Len())
 	}
-	if x.Omitted != "" {
-		l.p.log.Warn("a part of a value is not replicated", "key", x.Key, "database", x.DB, "part", x.Omitted)
-	}
 	db := data.DB(int(x.DB))
 	if db.Stored([]byte(x.Key)) != nil {
 		return fmt.Errorf("duplicate key %.100q of database %d", x.Key, x.DB)

@@ -58,6 +58,7 @@ type Stream struct {
 	owner        *token       // blocks and groups with another owner are shared: copied before a write
 	shared       bool         // the nodes are shared with a clone: copied before a write
 	groupsShared bool         // the slice of groups is shared with a clone: copied before a write
+	producers    *producers   // nil while they have left nothing
 	log          *journal.Log // receives all changes; may be nil
 
 	// Group and consumer of the last operation that was written to the log, or
@@ -337,8 +338,14 @@ func (s *Stream) writableBlock(k int) *streamNode {
 }
 
 // StreamLimits are the maximum sizes of a block, as the parameters stream-node-max-bytes
-// and stream-node-max-entries set them; 0 is no limit.
-type StreamLimits struct{ MaxBytes, MaxEntries int }
+// and stream-node-max-entries set them, 0 for no limit; and the limits of new streams.
+type StreamLimits struct {
+	MaxBytes, MaxEntries int
+	Idempotence          IdempotenceLimits
+}
+
+// DefaultStreamLimits returns the default limits of Redis.
+func DefaultStreamLimits() StreamLimits { return StreamLimits{4096, 100, DefaultIdempotenceLimits()} }
 
 // maxBlock is the maximum size of a block for any configuration, as in Redis.
 const maxBlock = 1 << 30
@@ -732,12 +739,15 @@ func (s *Stream) Bytes() int {
 	for _, g := range s.groups {
 		sum += g.bytes()
 	}
-	return sum
+	return sum + s.producers.bytes()
 }
 
-// Size returns the number of entries, groups, consumers and pending entries.
+// Size returns the number of entries, groups, consumers, pending entries and identifiers.
 func (s *Stream) Size() int {
 	n := s.n
+	if s.producers != nil {
+		n += s.producers.names.Len()
+	}
 	for _, g := range s.groups {
 		n += 1 + len(g.consumers) + g.Len()
 	}
@@ -773,7 +783,7 @@ func (s *Stream) Check() error {
 			return fmt.Errorf("group %q: %w", g.name, err)
 		}
 	}
-	return nil
+	return s.producers.check()
 }
 
 // check verifies a block with arbitrary content. It does not panic.
@@ -856,7 +866,7 @@ func (s *Stream) Weight() int {
 			n += g.Len() * int(unsafe.Sizeof(Pending{}))
 		}
 	}
-	return n
+	return n + s.producers.bytes()
 }
 
 // Approximate bytes of a pending entry and of a consumer.

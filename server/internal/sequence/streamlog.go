@@ -93,6 +93,9 @@ func (s *Stream) Write(w *journal.Writer) {
 	w.Buf = appendID(append(w.Buf, journal.OpID), s.last)
 	w.Buf = binary.AppendUvarint(w.Buf, uint64(s.added))
 	w.Buf = appendID(w.Buf, s.maxDeleted)
+	if !s.writeProducers(w) {
+		return
+	}
 	for _, g := range s.groups {
 		w.Buf = journal.AppendText(append(w.Buf, journal.OpGroup), g.name)
 		w.Buf = appendID(append(w.Buf, journal.OpDelivered), g.last)
@@ -162,6 +165,8 @@ func (s *Stream) Replay(op byte, o *journal.Operands) bool {
 		s.SetID(last, int64(added), maxDeleted)
 	case journal.OpBlock:
 		return s.replayBlock(o)
+	case journal.OpIdempotence, journal.OpIdentify, journal.OpOutdate, journal.OpIdentified:
+		return s.replayProducers(op, o)
 	case journal.OpGroup:
 		name := o.Text()
 		if s.group = s.EditGroup(name); s.group == nil {

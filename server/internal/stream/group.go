@@ -91,7 +91,7 @@ func xgroupCreateRow() engine.Command {
 		Name: "xgroup|create", Arity: -5, Flags: "write denyoom", Keys: "2 RW insert",
 		Group: "stream", Since: "5.0.0", Complexity: "O(G), G groups of the stream",
 		Summary: "Add a group to a stream",
-		Syntax:  "key groupname id:(id | new_id:$) [MKSTREAM] [ENTRIESREAD entries_read]",
+		Syntax:  "key group id-selector:(id | new-id:$) [MKSTREAM] [ENTRIESREAD entriesread:integer]",
 		History: []string{"7.0.0 `ENTRIESREAD`"},
 	}, Run: xgroupCreate}
 }
@@ -126,7 +126,7 @@ func xgroupCreate(c *engine.Call) {
 		c.Reply.Error("BUSYGROUP Consumer Group name already exists")
 		return
 	case s == nil:
-		s, _ = engine.Create[sequence.Stream](c, key)
+		s = create(c, key)
 		s.AddGroup(group, last, o.read)
 		c.Changed(key, engine.ClassStream, "xgroup-create")
 	default:
@@ -141,7 +141,7 @@ func xgroupCreateconsumerRow() engine.Command {
 		Name: "xgroup|createconsumer", Arity: 5, Flags: "write denyoom", Keys: "2 RW insert",
 		Group: "stream", Since: "6.2.0", Complexity: "O(C), C consumers of the group",
 		Summary: "Add a consumer to a group",
-		Syntax:  "key groupname consumername",
+		Syntax:  "key group consumer",
 	}, Run: xgroupCreateconsumer}
 }
 
@@ -167,7 +167,7 @@ func xgroupDelconsumerRow() engine.Command {
 		Name: "xgroup|delconsumer", Arity: 5, Flags: "write", Keys: "2 RW delete",
 		Group: "stream", Since: "5.0.0", Complexity: "O(P log N), P pending entries of the consumer, N of the group",
 		Summary: "Remove a consumer from a group, with its pending entries",
-		Syntax:  "key groupname consumername",
+		Syntax:  "key group consumer",
 	}, Run: xgroupDelconsumer}
 }
 
@@ -195,7 +195,7 @@ func xgroupDestroyRow() engine.Command {
 		Group: "stream", Since: "5.0.0",
 		Complexity: "O(G), G groups of the stream",
 		Summary:    "Remove a group from a stream",
-		Syntax:     "key groupname",
+		Syntax:     "key group",
 	}, Run: xgroupDestroy}
 }
 
@@ -243,7 +243,7 @@ func xgroupSetidRow() engine.Command {
 		Name: "xgroup|setid", Arity: -5, Flags: "write", Keys: "2 RW update",
 		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
 		Summary: "Set the last ID that a group has delivered",
-		Syntax:  "key groupname id:(id | new_id:$) [ENTRIESREAD entries_read]",
+		Syntax:  "key group id-selector:(id | new-id:$) [ENTRIESREAD entriesread:integer]",
 		History: []string{"7.0.0 `ENTRIESREAD`"},
 	}, Run: xgroupSetid}
 }
@@ -556,7 +556,7 @@ func xclaimRow() engine.Command {
 		Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
 		Complexity: "O(M log N), M IDs given, N pending entries of the group",
 		Summary:    "Make a consumer the owner of the given pending entries",
-		Syntax:     "key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds] [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID id]",
+		Syntax:     "key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds] [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID lastid:string]",
 	}, Run: xclaim}
 }
 

@@ -39,7 +39,7 @@ func xinfoConsumersRow() engine.Command {
 		Name: "xinfo|consumers", Arity: 4, Flags: "readonly", Keys: "2 RO access",
 		Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output", Complexity: "O(C), C consumers",
 		Summary: "Consumers of a group",
-		Syntax:  "key groupname",
+		Syntax:  "key group",
 		History: []string{"7.2.0 `inactive`; attempts without entries reset `idle`"},
 	}, Run: xinfoConsumers}
 }
@@ -140,11 +140,12 @@ func xinfoStreamRow() engine.Command {
 		Name: "xinfo|stream", Arity: -3, Flags: "readonly", Keys: "2 RO access",
 		Group: "stream", Since: "5.0.0", Complexity: "O(1); with FULL O(M), M entries, groups and consumers returned",
 		Summary: "State of a stream; with FULL its entries and groups, too",
-		Syntax:  "key [FULL full:([COUNT count])]",
+		Syntax:  "key full-block:[FULL [COUNT count]]",
 		History: []string{
 			"6.0.0 `FULL`",
 			"7.0.0 `max-deleted-entry-id`, `entries-added`, `recorded-first-entry-id`; `entries-read` and `lag` of groups",
 			"7.2.0 `active-time` of consumers; attempts without entries change `seen-time`",
+			"8.6.0 `idmp-duration`, `idmp-maxsize`, `pids-tracked`, `iids-tracked`, `iids-added`, `iids-duplicates`",
 		},
 	}, Run: xinfoStream}
 }
@@ -169,9 +170,9 @@ func xinfoStream(c *engine.Call) {
 		if !c.OK() {
 			return
 		}
-		c.Reply.Map(9)
+		c.Reply.Map(15)
 	} else {
-		c.Reply.Map(10)
+		c.Reply.Map(16)
 	}
 	blocks, nodes := s.Blocks()
 	named(c, "length").Int(int64(s.Len()))
@@ -184,6 +185,7 @@ func xinfoStream(c *engine.Call) {
 	named(c, "entries-added").Int(s.Added())
 	named(c, "recorded-first-entry-id")
 	replyStreamID(c, s.FirstID())
+	replyProducers(c, s)
 	if full {
 		streamInFull(c, s, count)
 		return
@@ -195,6 +197,19 @@ func xinfoStream(c *engine.Call) {
 	named(c, "last-entry")
 	last, ok := s.Last()
 	replyEntryOrNull(c, last, ok)
+}
+
+// replyProducers replies what the stream keeps of producers.
+func replyProducers(c *engine.Call, s *sequence.Stream) {
+	limits := s.IdempotenceLimits()
+	named(c, "idmp-duration").Int(limits.Seconds)
+	named(c, "idmp-maxsize").Int(limits.Most)
+	producers, identifiers := s.Tracked(c.Now())
+	named(c, "pids-tracked").Int(int64(producers))
+	named(c, "iids-tracked").Int(int64(identifiers))
+	added, twice := s.Identified()
+	named(c, "iids-added").Int(int64(added))
+	named(c, "iids-duplicates").Int(int64(twice))
 }
 
 func replyEntryOrNull(c *engine.Call, e sequence.StreamEntry, ok bool) {

@@ -20,6 +20,8 @@ func Commands() []engine.Command {
 		xdelexRow(),
 		xtrimRow(),
 		xsetidRow(),
+		xcfgsetRow(),
+		xidmprecordRow(),
 	}
 }
 
@@ -174,6 +176,9 @@ type streamOptions struct {
 	id         sequence.StreamID
 	trims      bool
 	trim       sequence.StreamTrim
+
+	producer   []byte // of an entry that is added idempotently, or nil
+	identifier []byte // nil: the fields and values are
 }
 
 func parseStreamOptions(c *engine.Call, xadd bool) streamOptions {
@@ -201,6 +206,13 @@ func parseStreamOptions(c *engine.Call, xadd bool) streamOptions {
 			}
 		case xadd && c.Is("NOMKSTREAM"):
 			o.nomkstream = true
+		case xadd && c.Len() >= 3 && c.Is("IDMP"):
+			o.once(c, "IDMP")
+			if o.identifier = c.Bytes(); len(o.identifier) == 0 {
+				c.Fail("ERR syntax error, IDMP requires a non-empty idempotent ID")
+			}
+		case xadd && c.Len() >= 2 && c.Is("IDMPAUTO"):
+			o.once(c, "IDMPAUTO")
 		case xadd:
 			newStreamID(c, &o)
 			done = true
@@ -209,6 +221,8 @@ func parseStreamOptions(c *engine.Call, xadd bool) streamOptions {
 		}
 	}
 	switch {
+	case done && o.producer != nil && !o.auto && !c.Engine.Keys.Revealed():
+		c.Fail("ERR syntax error, IDMP/IDMPAUTO can be used only with auto-generated IDs")
 	case o.trim.Limit != 0 && !o.trims:
 		c.Fail("ERR syntax error, LIMIT cannot be used without specifying a trimming strategy")
 	case !xadd && !o.trims:
@@ -219,6 +233,16 @@ func parseStreamOptions(c *engine.Call, xadd bool) streamOptions {
 		o.trim.Limit = streamTrimLimit(c.Limits().Stream.MaxEntries)
 	}
 	return o
+}
+
+// once reads the producer of an entry that is added idempotently.
+func (o *streamOptions) once(c *engine.Call, option string) {
+	if o.producer != nil {
+		c.Fail("ERR syntax error, IDMP/IDMPAUTO specified multiple times")
+	}
+	if o.producer = c.Bytes(); len(o.producer) == 0 {
+		c.Fail("ERR syntax error, " + option + " requires a non-empty producer ID")
+	}
 }
 
 // refsOption reads the option for references of groups to entries that are removed,
@@ -305,16 +329,17 @@ func xaddRow() engine.Command {
 		Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
 		Complexity: "O(1) amortized, plus O(T), T entries trimmed",
 		Summary:    "Append an entry to a stream, and trim it if asked to",
-		Syntax:     "key [NOMKSTREAM@6.2.0] condition:[KEEPREF | DELREF | ACKED]@8.2.0 trim:[strategy:MAXLEN|MINID@6.2.0 operator:[equal:= | approximately:~] threshold [LIMIT count@6.2.0]] id_or_auto:(auto_id:* | id) field value [field value ...]",
+		Syntax:     "key [NOMKSTREAM@6.2.0] condition:[KEEPREF | DELREF | ACKED] idmp:[idmpauto-with-pid:(idmpauto-token:IDMPAUTO pid:string) | idmp-with-pid-iid:(idmp-token:IDMP pid:string iid:string)] trim:[strategy:MAXLEN|MINID@6.2.0 operator:[equal:= | approximately:~] threshold [LIMIT count@6.2.0]] id-selector:(auto-id:* | id) data:(field value)...",
 		History: []string{
 			"6.2.0 `NOMKSTREAM`, `MINID`, `LIMIT`",
 			"7.0.0 IDs of the form `<ms>-*`",
 			"8.2.0 `KEEPREF`, `DELREF`, `ACKED`",
+			"8.6.0 `IDMP`, `IDMPAUTO`",
 		},
 	}, Run: xadd}
 }
 
-// xadd is XADD key [NOMKSTREAM] [KEEPREF|DELREF|ACKED] [MAXLEN|MINID [=|~] threshold [LIMIT count]] *|id field value [field value ...].
+// xadd is XADD key [NOMKSTREAM] [KEEPREF|DELREF|ACKED] [IDMPAUTO producer | IDMP producer identifier] [MAXLEN|MINID [=|~] threshold [LIMIT count]] *|id field value [field value ...].
 func xadd(c *engine.Call) {
 	key := c.Bytes()
 	o := parseStreamOptions(c, true)
@@ -339,6 +364,12 @@ func xadd(c *engine.Call) {
 		c.Reply.Null()
 		return
 	}
+	if o.producer != nil && o.identifier == nil {
+		o.identifier = identify(fields)
+	}
+	if o.producer != nil && o.auto && known(c, key, s, &o) {
+		return
+	}
 	if last == sequence.MaxStreamID() {
 		c.Reply.Error("ERR The stream has exhausted the last possible ID, unable to add more items")
 		return
@@ -357,9 +388,12 @@ func xadd(c *engine.Call) {
 		return
 	}
 	if s == nil {
-		s, _ = engine.Create[sequence.Stream](c, key)
+		s = create(c, key)
 	}
 	s.Add(id, fields, c.Limits().Stream)
+	if o.producer != nil {
+		s.Identify(o.producer, o.identifier, id, c.Now())
+	}
 	c.Changed(key, engine.ClassStream, "xadd")
 	if o.trims && s.Trim(o.trim) > 0 {
 		c.Changed(key, engine.ClassStream, "xtrim")
@@ -623,7 +657,7 @@ func xtrimRow() engine.Command {
 		Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
 		Complexity: "O(T), T entries deleted",
 		Summary:    "Delete the oldest entries, down to a number of entries or up to an ID",
-		Syntax:     "key trim:(strategy:MAXLEN|MINID@6.2.0 operator:[equal:= | approximately:~] threshold [LIMIT count@6.2.0] condition:[KEEPREF | DELREF | ACKED]@8.2.0)",
+		Syntax:     "key trim:(strategy:MAXLEN|MINID@6.2.0 operator:[equal:= | approximately:~] threshold [LIMIT count@6.2.0] condition:[KEEPREF | DELREF | ACKED])",
 		History: []string{
 			"6.2.0 `MINID`, `LIMIT`",
 			"8.2.0 `KEEPREF`, `DELREF`, `ACKED`",
@@ -656,7 +690,7 @@ func xsetidRow() engine.Command {
 		Name: "xsetid", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW update",
 		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
 		Summary: "Set the last ID of a stream, and its counters",
-		Syntax:  "key last-id [ENTRIESADDED entries_added@7.0.0] [MAXDELETEDID max_deleted_entry_id@7.0.0]",
+		Syntax:  "key last-id [ENTRIESADDED entries-added:integer@7.0.0] [MAXDELETEDID max-deleted-id:string@7.0.0]",
 		History: []string{"7.0.0 `ENTRIESADDED`, `MAXDELETEDID`"},
 	}, Run: xsetid}
 }
