@@ -67,7 +67,8 @@ func nearest(t *testing.T, reply string) (list [][2]string) {
 	return list
 }
 
-// TestPolygons compares the places within random polygons, and their distances, with Valkey's.
+// TestPolygons compares the places within random polygons, and their distances, with Valkey's. Of polygons
+// as wide as the earth Valkey 9.1 finds no places.
 func TestPolygons(t *testing.T) {
 	real, ours := newerServers()[1].start(t), ownPeer(t, server.Options{})
 	r := rand.New(rand.NewPCG(9, 23))
@@ -75,7 +76,7 @@ func TestPolygons(t *testing.T) {
 		return strconv.FormatFloat(min(max((2*r.Float64()-1)*scale, -limit), limit), 'f', r.IntN(6), 64)
 	}
 	for range 200 {
-		scale := []float64{0.01, 1, 40, 200}[r.IntN(4)]
+		scale := []float64{0.01, 1, 10, 40}[r.IntN(4)]
 		add := []string{"GEOADD", "k"}
 		for i := range 1 + r.IntN(60) {
 			add = append(add, degrees(180, scale), degrees(85, scale), "m"+strconv.Itoa(i))

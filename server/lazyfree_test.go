@@ -35,8 +35,8 @@ func TestLazyFree(t *testing.T) {
 		{"UNLINK z h", 10, 0},
 		{"UNLINK z h", 600, 2},
 		{"DEL z h", 600, 0},
-		{"FLUSHALL", 10, 0},
-		{"FLUSHALL SYNC", 600, 0},
+		{"FLUSHALL", 10, 2},
+		{"FLUSHALL SYNC", 600, 2},
 		{"FLUSHDB ASYNC", 10, 2},
 	} {
 		c.call("CONFIG RESETSTAT")
