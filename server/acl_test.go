@@ -300,7 +300,7 @@ func TestDenialLog(t *testing.T) {
 	asLines(t, srv, "u", "SET", "x", "1")
 	expect("0:command toplevel set u 2 3:auth toplevel auth nobody 1 2:channel toplevel c u 1 1:key toplevel b u 1 ")
 	e := srv.ACL.Log[0]
-	if !strings.HasPrefix(e.Client, "id=") || !strings.HasSuffix(e.Client, "lib-ver=") || !strings.Contains(e.Client, " cmd=set user=u ") {
+	if !strings.HasPrefix(e.Client, "id=") || !strings.HasSuffix(e.Client, " capa=") || !strings.Contains(e.Client, " cmd=set user=u ") {
 		t.Errorf("client: %q", e.Client)
 	}
 	srv.Advance(59 * time.Second)

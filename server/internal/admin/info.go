@@ -501,10 +501,7 @@ func infoKeyspace(srv *engine.Engine, t *infotext.Text) {
 	t.Title("Keyspace")
 	for i := range srv.Keys.Len() {
 		if db := srv.Keys.DB(i); db.Len() > 0 {
-			line := fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", db.Len(), db.Volatile(), db.AverageTTL())
-			if n := db.Timed(); n > 0 {
-				line += ",subexpiry=" + strconv.Itoa(n) // in Redis since 7.4, for hashes
-			}
+			line := fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d,subexpiry=%d", db.Len(), db.Volatile(), db.AverageTTL(), db.Timed()) // subexpiry: in Redis since 7.4, for hashes
 			t.Field("db"+strconv.Itoa(i), line)
 		}
 	}
