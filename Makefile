@@ -77,7 +77,7 @@ bench-go: ## run the Go benchmarks
 bench-compare: ## compare the Go benchmarks with another version's: make bench-compare REF=main
 	@.ci/bench-compare "$(REF)"
 
-differential: ## send a million random commands, and programs of Lua, to zsetd and to a real redis-server; N=n another number, SEED=n repeats a run (CI: N=200000 SEED=1), JUDGE=8.6 a newer redis-server
+differential: ## send a million random commands, and programs of Lua, to zsetd and to Redis 8.6; N=n another number, SEED=n repeats a run (CI: N=200000 SEED=1), JUDGE=valkey another server
 	@.ci/redis
 	eval "$$(.ci/judges)" && $(GO) test ./server -count 1 -v -timeout 30m -run 'TestDiffer' -differential.n $(or $(N),1000000) -differential.seed $(or $(SEED),0) $(if $(JUDGE),-differential.judge $(JUDGE))
 

@@ -506,7 +506,7 @@ type KeyRef struct {
 func (c *Command) AppendKeys(dst []KeyRef, argv [][]byte) []KeyRef {
 	n := len(dst)
 	switch c.KeysBy {
-	case KeysOfSet, KeysOfBitfield, KeysOfGeoradius:
+	case KeysOfSet, KeysOfDelex, KeysOfBitfield, KeysOfGeoradius:
 		return c.appendSpecial(dst, argv)
 	}
 	for i := range c.keys {
@@ -599,6 +599,7 @@ type KeyFinder uint8
 const (
 	KeysBySpecs KeyFinder = iota
 	KeysOfSet
+	KeysOfDelex
 	KeysOfBitfield
 	KeysOfSort
 	KeysOfMigrate
@@ -611,6 +612,8 @@ func (c *Command) appendSpecial(dst []KeyRef, argv [][]byte) []KeyRef {
 	switch c.KeysBy {
 	case KeysOfSet:
 		return appendSetKeys(dst, argv)
+	case KeysOfDelex:
+		return appendDelexKeys(dst, argv)
 	case KeysOfBitfield:
 		return appendBitfieldKeys(dst, argv)
 	case KeysOfSort:
@@ -661,6 +664,22 @@ func appendSetKeys(dst []KeyRef, argv [][]byte) []KeyRef {
 		}
 	}
 	return append(dst, KeyRef{1, KeyOW | KeyUpdate})
+}
+
+// appendDelexKeys distinguishes DELEX with a condition, which reads as that of SET does,
+// from DEL.
+func appendDelexKeys(dst []KeyRef, argv [][]byte) []KeyRef {
+	if len(argv) < 2 {
+		return dst
+	}
+	for i := 2; i < len(argv); i++ {
+		for _, word := range [...]string{"IFEQ", "IFNE", "IFDEQ", "IFDNE"} {
+			if EqualFold(argv[i], word) {
+				return append(dst, KeyRef{1, KeyRW | KeyAccess | KeyDelete})
+			}
+		}
+	}
+	return append(dst, KeyRef{1, KeyRM | KeyDelete})
 }
 
 // appendGeoradiusKeys finds the key that GEORADIUS writes: that of the last STORE or

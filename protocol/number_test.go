@@ -37,56 +37,6 @@ func TestAppendInt(t *testing.T) {
 	check(math.MaxInt64)
 }
 
-// TestAppendFloat compares AppendFloat with the equivalent of C's %.17g in strconv.
-func TestAppendFloat(t *testing.T) {
-	check := func(f float64) {
-		t.Helper()
-		want := strconv.FormatFloat(f, 'g', 17, 64)
-		switch {
-		case f == math.Trunc(f) && math.Abs(f) < 1e15 && f != 0:
-			want = strconv.FormatInt(int64(f), 10)
-		case f == 0 && !math.Signbit(f):
-			want = "0"
-		case math.IsInf(f, 1):
-			want = "inf"
-		case math.IsInf(f, -1):
-			want = "-inf"
-		case math.IsNaN(f):
-			want = "nan"
-		}
-		if got := string(AppendFloat([]byte("x"), f)); got != "x"+want {
-			t.Fatalf("%s, want %s (%b)", got, want, f)
-		}
-	}
-	for _, f := range []float64{0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN(), math.MaxFloat64, 5e-324} {
-		check(f)
-	}
-	around := func(f float64) {
-		for _, sign := range []float64{1, -1} {
-			low, high := f, f
-			for range 20 {
-				check(sign * low)
-				check(sign * high)
-				low, high = math.Nextafter(low, 0), math.Nextafter(high, math.Inf(1))
-			}
-		}
-	}
-	for e := -30; e < 30; e++ {
-		around(math.Pow10(e))
-		around(math.Pow10(e) * 5)
-		around(math.Ldexp(1, 2*e))
-	}
-	for range 200_000 {
-		// Various distributions: random bits, magnitudes, few decimals, ties in the
-		// last digit.
-		check(math.Float64frombits(rand.Uint64()))
-		check(math.Exp(rand.Float64()*50 - 10))
-		check(float64(rand.IntN(1e9)) / math.Pow10(rand.IntN(9)))
-		check(float64(rand.Int64N(1<<53)) / float64(int64(1)<<rand.IntN(60)))
-		check(float64(2*rand.Int64N(1<<rand.IntN(40))+1) / float64(int64(1)<<rand.IntN(30)))
-	}
-}
-
 func BenchmarkNumbers(b *testing.B) {
 	var d [32]byte
 	b.Run("int", func(b *testing.B) {
@@ -102,7 +52,7 @@ func BenchmarkNumbers(b *testing.B) {
 		})
 		b.Run(strconv.FormatFloat(f, 'g', -1, 64)+" by strconv", func(b *testing.B) {
 			for b.Loop() {
-				strconv.AppendFloat(d[:0], f, 'g', 17, 64)
+				strconv.AppendFloat(d[:0], f, 'g', -1, 64)
 			}
 		})
 	}

@@ -114,9 +114,9 @@ func TestUsersFile(t *testing.T) {
 	}
 	defer srv.Close()
 	list := asLines(t, srv, "alice", "ACL", "LIST")
-	want := "*3\n$42\nuser alice on nopass ~* resetchannels +@all\n" +
-		"$87\nuser bob on resetchannels -@all (~a* resetchannels -@all +get) (~b* resetchannels -@all +set)\n" +
-		"$100\nuser default on #148de9c5a7a44d19e56cd9ae1a554bf67847afb0c58f6e12fa29ac7ddfca9940 ~* &* +@all\n"
+	want := "*3\n$59\nuser alice on nopass sanitize-payload ~* resetchannels +@all\n" +
+		"$104\nuser bob on sanitize-payload resetchannels -@all (~a* resetchannels -@all +get) (~b* resetchannels -@all +set)\n" +
+		"$117\nuser default on sanitize-payload #148de9c5a7a44d19e56cd9ae1a554bf67847afb0c58f6e12fa29ac7ddfca9940 ~* &* +@all\n"
 	if strip(list) != strip(want) {
 		t.Errorf("got %s\nwant %s", list, want)
 	}
@@ -214,9 +214,9 @@ func TestConfiguredUsers(t *testing.T) {
 	}
 	defer srv.Close()
 	want := []string{
-		"user alice on #c8687a08aa5d6ed2044328fa6a697ab8e96dc34291e8c2034ae8c38e6fcc6d65 ~x resetchannels -@all (~y resetchannels -@all +get)",
-		"user bob off resetchannels -@all",
-		"user carl on nopass resetchannels -@all (~a resetchannels -@all +get)",
+		"user alice on sanitize-payload #c8687a08aa5d6ed2044328fa6a697ab8e96dc34291e8c2034ae8c38e6fcc6d65 ~x resetchannels -@all (~y resetchannels -@all +get)",
+		"user bob off sanitize-payload resetchannels -@all",
+		"user carl on nopass sanitize-payload resetchannels -@all (~a resetchannels -@all +get)",
 		"user default on nopass sanitize-payload ~a resetchannels -@all +ping",
 	}
 	if got := srv.ACL.Lines(); !slices.Equal(got, want) {
@@ -338,14 +338,14 @@ func TestDenialLog(t *testing.T) {
 	}
 }
 
-// TestDenialsOfScripts checks the errors that redis.call returns for denied commands.
-func TestDenialsOfScripts(t *testing.T) {
+// TestRefusals checks the errors for denied commands.
+func TestRefusals(t *testing.T) {
 	for d, want := range map[acl.Denial]string{
-		acl.DeniedCommand: "The user executing the script can't run this command or subcommand",
-		acl.DeniedKey:     "The user executing the script can't access at least one of the keys mentioned in the command arguments",
-		acl.DeniedChannel: "The user executing the script can't publish to the channel mentioned in the command",
+		acl.DeniedCommand: "User u has no permissions to run the 'get' command",
+		acl.DeniedKey:     "No permissions to access a key",
+		acl.DeniedChannel: "No permissions to access a channel",
 	} {
-		if got := d.InScript(); got != want {
+		if got := d.Refusal("u", "get"); got != want {
 			t.Errorf("%v: %s", d, got)
 		}
 	}

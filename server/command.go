@@ -81,7 +81,7 @@ func (c *Call) DB() int { return c.call.DB() }
 // Do runs a command as redis.call of a script does: in the same commit scope, so that
 // no other client sees a state between two of them, and with the permissions of the
 // client. Its arguments and its results are those of [Server.Do]. Commands that scripts
-// cannot run, such as BLPOP, and other commands of the program are refused; a command
+// cannot run, such as MULTI, and other commands of the program are refused; a command
 // without the flag write cannot run one that has it.
 func (c *Call) Do(args ...any) (reply any, err error) { return c.call.Do(args...) }
 

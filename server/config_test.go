@@ -81,7 +81,7 @@ notify-keyspace-events "AKE"
 client-output-buffer-limit normal 1gb 1mb 60
 client-output-buffer-limit slave 256mb 64mb 60
 client-output-buffer-limit pubsub 64mb 0 10
-user default on #1c3889797b22fdaeb67269173c6ba36125f4ecbaef8db3022e2ac0fd5087cba9 ~* &* +@all
+user default on sanitize-payload #1c3889797b22fdaeb67269173c6ba36125f4ecbaef8db3022e2ac0fd5087cba9 ~* &* +@all
 `
 	if string(text) != want {
 		t.Errorf("%s\nwant:\n%s", text, want)

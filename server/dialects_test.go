@@ -13,8 +13,8 @@ import (
 )
 
 // TestDialectsAsRedis sends what the transcripts hold to zsetd and to
-// redis-server at the same time, in RESP2 and in RESP3, and compares the replies
-// byte by byte.
+// Redis 8.6 at the same time, in RESP2 and in RESP3, and compares the replies
+// byte by byte, but for what apart lists.
 func TestDialectsAsRedis(t *testing.T) {
 	rerun.Skip(t)
 	files, err := filepath.Glob("testdata/*.resp")
@@ -40,9 +40,9 @@ func TestDialectsAsRedis(t *testing.T) {
 			}
 			for _, mode := range []string{"plain", "resp3"} {
 				t.Run(mode, func(t *testing.T) {
-					redis := startRedis(t, "--enable-debug-command", "yes")
+					redis := startNewer(t, "--enable-debug-command", "yes")
 					for _, s := range f.Sections {
-						if !comparable(s, mode) {
+						if !comparable(s, mode) || otherSections()[f.Name+": "+s.Title] != "" {
 							continue
 						}
 						srv, err := server.New(server.Options{Config: map[string]string{"enable-debug-command": "yes"}})
@@ -83,6 +83,46 @@ func comparable(s *transcript.Section, mode string) bool {
 		})
 }
 
+// apart returns the reason why a reply differs from that of Redis 8.6 on purpose, or
+// depends on how the servers are built; "" if there is none.
+func apart(file string, it *transcript.Item) string {
+	words := it.Words()
+	if strings.HasPrefix(words, "DUMP ") || words == "FUNCTION DUMP" {
+		return "payloads have the version of Redis 7.0, so that all versions since then take them"
+	}
+	return map[string]string{
+		"acl.resp: ACL LIST":                            "rules of users are shown as they were given",
+		"acl.resp: HELLO 2 AUTH h two SETNAME \"a b\"":  "the password is checked before the name",
+		"bitmap.resp: BITCOUNT none 1":                  "as in Valkey 9 the end may be left out",
+		"bitmap.resp: BITCOUNT l x":                     "likewise",
+		"command.resp: MODULE LIST":                     "there are no modules",
+		"debug.resp: DEBUG HTSTATS 5":                   "a database without keys has a hash table",
+		"debug.resp: DEBUG PROTOCOL push":               "in RESP3, a message stands before the reply",
+		"eviction.resp: OBJECT FREQ m":                  "the counter grows by chance",
+		"eviction.resp: CONFIG SET maxmemory-samples 0": "more samples than 64 are possible",
+		"keys.resp: EXPIRETIME k":                       "the last deadline is positive; Redis 8.6 overflows",
+		"keys.resp: SCAN \" 0\"":                        "the order of keys is unspecified",
+		"object.resp: OBJECT REFCOUNT i":                "all strings of 0 to 9999 count as shared",
+		"server.resp: MEMORY MALLOC-STATS":              "the allocators differ",
+		"server.resp: SLOWLOG LEN":                      "a slow machine logs more commands",
+		"string.resp: OBJECT ENCODING k":                "see differences",
+	}[file+": "+words]
+}
+
+// otherSections are those in which Redis 8.6 differs on purpose, in more than one reply,
+// each with the reason.
+func otherSections() map[string]string {
+	return map[string]string{
+		"acl.resp: selectors":                                 "a selector may follow an open one, as in Redis 7.0",
+		"acl.resp: transactions":                              "EXEC checks permissions for keys again, as in Redis 7.0",
+		"function.resp: DUMP and RESTORE":                     "payloads have the version of Redis 7.0; those of its release candidates can be restored",
+		"maxmemory.resp: refused, not queued, and EXEC fails": "commands of transactions are refused when they are queued, as in Redis 7.0",
+		"tracking.resp: broadcasts":                           "FLUSHALL sends its message after the reply, as in Redis 7.0",
+		"tracking.resp: scripts: once one has read something, all keys that it was given, and no others": "the keys that a script was given are tracked, as in Redis 7.0; since 7.2 those that it reads",
+		"tracking.resp: scripts within a transaction":                                                    "likewise",
+	}
+}
+
 // playBoth plays a section on zsetd and on redis-server side by side.
 func playBoth(both [2]*player, s *transcript.Section) {
 	t := both[0].t
@@ -111,7 +151,7 @@ func playBoth(both [2]*player, s *transcript.Section) {
 					return
 				}
 			}
-			if !ours[it.Client] && !it.MatchesServer(got[0], got[1]) {
+			if !ours[it.Client] && !it.MatchesServer(got[0], got[1]) && apart(both[0].file.Name, it) == "" {
 				t.Errorf("%s:%d: %s\nRedis:\n%s\nzsetd:\n%s", both[0].file.Name, it.Line, it.Words(), transcript.Indented(got[1]), transcript.Indented(got[0]))
 			}
 			if got[0] == transcript.Closed || got[1] == transcript.Closed {

@@ -84,13 +84,19 @@ func (d *differ) both(ours *peer, u *scenario, play func(p *peer) ([]string, err
 
 // newcomer plays a scenario with a client of its own.
 func (d *differ) newcomer(ours *peer, u *scenario, version int) *mismatch {
+	named := func(name string) func(step) bool {
+		return func(s step) bool { return strings.EqualFold(s.argv[0], name) }
+	}
+	if slices.ContainsFunc(u.steps, func(s step) bool { return logsIn(s.argv) }) && (!u.repliesOnce() || slices.ContainsFunc(u.steps, named("multi"))) {
+		return nil // see peer.newcomer
+	}
 	got, want, m := d.both(ours, u, func(p *peer) ([]string, error) { return p.newcomer(u, version) })
 	if m != nil {
 		return m
 	}
 	got, want = inOrder(got), inOrder(want)
 	// With one reply for each line, up to the end, each reply is compared by its command.
-	known := !slices.ContainsFunc(u.steps, func(s step) bool { return severalReplies(s.argv) })
+	known := u.repliesOnce()
 	line := 0
 	differs := func(at int) *mismatch {
 		show := func(replies []string) string {
@@ -105,7 +111,7 @@ func (d *differ) newcomer(ours *peer, u *scenario, version int) *mismatch {
 		}
 		return &mismatch{name: name, text: fmt.Sprintf("reply %d\nredis:\n%s\nzsetd:\n%s", at+1, show(want), show(got))}
 	}
-	var queued []comparison
+	var queued []step
 	for i := 0; i < max(len(got), len(want)); i++ {
 		if i >= len(got) || i >= len(want) || isPush(got[i]) != isPush(want[i]) {
 			return differs(i)
@@ -123,7 +129,7 @@ func (d *differ) newcomer(ours *peer, u *scenario, version int) *mismatch {
 			queued = nil
 		}
 		if want[i] == "+QUEUED\r\n" {
-			queued = append(queued, s.how)
+			queued = append(queued, s)
 		}
 		var g, w []string
 		if name == "exec" {
@@ -136,7 +142,7 @@ func (d *differ) newcomer(ours *peer, u *scenario, version int) *mismatch {
 			continue
 		}
 		for j := range w {
-			if !same(queued[j], g[j], w[j]) && !meant(s.argv, w[j], g[j]) {
+			if !same(queued[j].how, g[j], w[j]) && !meant(queued[j].argv, w[j], g[j]) {
 				return differs(i)
 			}
 		}
@@ -233,17 +239,45 @@ func (p *peer) newcomer(u *scenario, version int) ([]string, error) {
 	}
 	defer nc.Close()
 	c := &client{nc: nc, r: bufio.NewReader(nc)}
+	nc.SetReadDeadline(time.Now().Add(time.Minute))
 	b := transcript.AppendCommand(nil, []string{"HELLO", strconv.Itoa(version)})
+	var replies []string
+	owed, greeted := 1, false
+	exchange := func() bool {
+		if err := c.send(b); err != nil {
+			return false
+		}
+		for b = nil; owed > 0; owed-- {
+			r, err := transcript.ReadReply(c.r, nil)
+			if err != nil {
+				return false
+			}
+			if greeted {
+				replies = append(replies, string(r))
+			}
+			greeted = true
+		}
+		return true
+	}
 	for _, s := range u.steps {
+		// Redis 8.6.3 loses the reply to AUTH in a pipeline.
+		alone := logsIn(s.argv) && u.repliesOnce()
+		if alone && !exchange() {
+			return append(replies, "-closed\r\n"), nil
+		}
 		b = transcript.AppendCommand(b, s.argv)
+		owed++
+		if alone && !exchange() {
+			return append(replies, "-closed\r\n"), nil
+		}
 	}
 	b = transcript.AppendCommand(transcript.AppendCommand(b, []string{"RESET"}), []string{"PING", lastWord})
 	go c.send(b)
-	nc.SetReadDeadline(time.Now().Add(time.Minute))
-	if _, err := transcript.ReadReply(c.r, nil); err != nil {
-		return nil, err
+	if !greeted {
+		if _, err := transcript.ReadReply(c.r, nil); err != nil {
+			return nil, err
+		}
 	}
-	var replies []string
 	for {
 		b, err := transcript.ReadReply(c.r, nil)
 		switch {
@@ -259,6 +293,16 @@ func (p *peer) newcomer(u *scenario, version int) ([]string, error) {
 		}
 		replies = append(replies, string(b))
 	}
+}
+
+// logsIn reports whether a line is AUTH, or HELLO with it.
+func logsIn(argv []string) bool {
+	return strings.EqualFold(argv[0], "auth") || strings.EqualFold(argv[0], "hello") && len(argv) > 2
+}
+
+// repliesOnce reports whether each line of a scenario has exactly one reply.
+func (u *scenario) repliesOnce() bool {
+	return !slices.ContainsFunc(u.steps, func(s step) bool { return severalReplies(s.argv) })
 }
 
 func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
@@ -406,7 +450,7 @@ func withoutDetails(v any) any {
 	case []any:
 		list := slices.Clone(v)
 		for i := range list {
-			if i > 0 && (v[i-1] == "version" || v[i-1] == "id" || v[i-1] == "commands") {
+			if i > 0 && (v[i-1] == "version" || v[i-1] == "id" || v[i-1] == "commands" || v[i-1] == "modules") {
 				list[i] = "…"
 				continue
 			}
@@ -540,7 +584,7 @@ func TestDifferentialDrawsAll(t *testing.T) {
 	var options func(c *protocol.Command, args []protocol.Argument)
 	options = func(c *protocol.Command, args []protocol.Argument) {
 		for i := range args {
-			if args[i].Since > *differentialJudge+".9" || c.Name == "xadd" && args[i].Token == "*" {
+			if !opponentKnows(args[i].Since) || c.Name == "xadd" && args[i].Token == "*" || args[i].Token == "MAXAGE" { // they depend on time
 				continue
 			}
 			if args[i].Token != "" {
@@ -550,7 +594,7 @@ func TestDifferentialDrawsAll(t *testing.T) {
 		}
 	}
 	for _, c := range srv.Commands() {
-		if c.Since > *differentialJudge+".9" || slices.ContainsFunc(srv.Commands(), func(s *protocol.Command) bool {
+		if !opponentKnows(c.Since) || slices.ContainsFunc(srv.Commands(), func(s *protocol.Command) bool {
 			return strings.HasPrefix(s.Name, c.Name+"|")
 		}) {
 			continue // a container without a subcommand is drawn where one is left out

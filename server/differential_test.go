@@ -40,7 +40,7 @@ var (
 	differentialN     = flag.Int("differential.n", 10_000, "`number` of random commands that are sent to zsetd and to a real redis-server")
 	differentialSeed  = flag.Uint64("differential.seed", 1, "`seed` of the random commands; 0: another each time")
 	differentialOnly  = flag.String("differential.only", "", "draw only commands whose `names`, separated by commas, begin so")
-	differentialJudge = flag.String("differential.judge", judge, "`version` of redis-server to compare with: 7.0, or 8.6, which ZSETD_JUDGE_REDIS8 names")
+	differentialJudge = flag.String("differential.judge", "", "`server` to compare with: 8.6, which ZSETD_JUDGE_REDIS8 names, or valkey, which ZSETD_JUDGE_VALKEY9 names; without it, 8.6")
 	differentialLog   = flag.String("differential.log", "", "`file` for the commands of the last episode, to find one that ends the process")
 )
 
@@ -52,6 +52,9 @@ const (
 
 func TestDifferential(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // otherwise half of the time goes to garbage collection
+	if opponent() == judge {
+		t.Skipf("Redis %s differs in the digits of doubles, and so in payloads and events: .ci/judges builds a newer one", judge)
+	}
 	d := &differ{t: t}
 	real := startCompared(t)
 	d.real = newPeer(real(), real())
@@ -70,11 +73,8 @@ func TestDifferential(t *testing.T) {
 	defer srv.Close()
 	var commands []*protocol.Command
 	for _, c := range srv.Commands() {
-		if c.Group == "stream" && *differentialJudge == judge {
-			continue // streams are those of Redis 8.6
-		}
 		only := strings.Split(*differentialOnly, ",")
-		if slices.ContainsFunc(only, func(name string) bool { return strings.HasPrefix(c.Name, name) }) && c.Since <= *differentialJudge+".9" && d.knows(c.Name) {
+		if slices.ContainsFunc(only, func(name string) bool { return strings.HasPrefix(c.Name, name) }) && opponentKnows(c.Since) && d.knows(c.Name) {
 			commands = append(commands, c)
 		}
 	}
@@ -118,9 +118,6 @@ func TestDifferential(t *testing.T) {
 
 // knows reports whether the real redis-server knows a command.
 func (d *differ) knows(name string) bool {
-	if container, _, ok := strings.Cut(name, "|"); ok {
-		return d.knows(container) // an unknown subcommand is found as a mismatch
-	}
 	r := d.real.do("COMMAND", "INFO", name)
 	return r != "*1\r\n*-1\r\n" && r != "*1\r\n$-1\r\n"
 }
@@ -164,7 +161,6 @@ const (
 	timeless               // all but times
 	dump                   // a payload, which the end of an episode compares
 	kind                   // an error or not, and the type
-	superset               // ours are more, by what is newer
 	clientLines            // CLIENT LIST, but for what differs from one client to the next
 	greeting               // HELLO, but for the version and the ID of the client
 	rules                  // ACL GETUSER and LIST, but for the rules about commands: see differences
@@ -193,6 +189,7 @@ func comparisonOf(name string, argv []string) comparison {
 			return exact
 		case argv[cursor] != "0":
 			return chance // the first element is unspecified
+		case slices.ContainsFunc(argv, func(a string) bool { return strings.EqualFold(a, "novalues") }):
 		case name == "hscan", name == "zscan":
 			return scanPairs
 		}
@@ -224,12 +221,12 @@ func comparisonOf(name string, argv []string) comparison {
 		return chance
 	case "dump":
 		return dump
-	case "info", "lolwut", "memory|doctor", "memory|malloc-stats", "memory|stats", "client|id", "acl|genpass", "time", "lastsave",
+	case "info", "lolwut", "acl|cat", "role", "memory|doctor", "memory|stats", "client|id", "acl|genpass", "time", "lastsave",
 		"latency|latest", "latency|histogram", "latency|history", "latency|doctor", "latency|reset", "command|count", "command|docs",
 		"command|info", "command|list", "slowlog|get", "slowlog|len", "function|dump", "object|idletime", "object|freq", "object|refcount", "acl|log", "command|help":
 		return kind
-	case "acl|cat":
-		return superset
+	case "memory|malloc-stats", "module", "module|list": // which depend on how a server is built
+		return ignored
 	case "client|list", "client|info":
 		return clientLines
 	case "hello":
@@ -670,11 +667,7 @@ func same(how comparison, got, want string) bool {
 		return false
 	}
 	if how == distances {
-		return slices.EqualFunc(strings.Split(got, "\r\n"), strings.Split(want, "\r\n"), func(g, w string) bool {
-			x, err1 := strconv.ParseFloat(strings.TrimPrefix(g, ","), 64)
-			y, err2 := strconv.ParseFloat(strings.TrimPrefix(w, ","), 64)
-			return g == w || strings.HasPrefix(g+w, "$") || err1 == nil && err2 == nil && math.Abs(x-y) <= 1e-15*math.Abs(x)
-		})
+		return sameNumbers(got, want, 1e-15)
 	}
 	g, _, err := protocol.Decode([]byte(got))
 	if err != nil {
@@ -705,8 +698,6 @@ func same(how comparison, got, want string) bool {
 	switch how {
 	case dump:
 		return (g == nil) == (w == nil)
-	case superset:
-		return isSuperset(transcript.Elements(g, 1), transcript.Elements(w, 1))
 	case clientLines:
 		return sameClients(fmt.Sprint(g), fmt.Sprint(w))
 	case greeting, rules:
@@ -754,6 +745,25 @@ func same(how comparison, got, want string) bool {
 	return false
 }
 
+// sameNumbers reports whether two replies differ at most in how their numbers are written,
+// and by a fraction of them.
+func sameNumbers(a, b string, fraction float64) bool {
+	return slices.EqualFunc(strings.Split(a, "\r\n"), strings.Split(b, "\r\n"), func(a, b string) bool {
+		x, err1 := strconv.ParseFloat(strings.TrimPrefix(a, ","), 64)
+		y, err2 := strconv.ParseFloat(strings.TrimPrefix(b, ","), 64)
+		return a == b || strings.HasPrefix(a, "$") && strings.HasPrefix(b, "$") || err1 == nil && err2 == nil && math.Abs(x-y) <= fraction*math.Abs(x)
+	})
+}
+
+// sameWords reports whether two replies or texts of replies differ at most in how their
+// numbers are written.
+func sameWords(a, b string) bool {
+	lines := func(s string) string {
+		return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(" \r\n[]\"", r) }), "\r\n")
+	}
+	return a == b || sameNumbers(lines(a), lines(b), 0)
+}
+
 // withoutTimes returns a reply about a stream without times, and without those
 // that Redis 7.0 does not report.
 func withoutTimes(v any) any {
@@ -771,7 +781,7 @@ func withoutTimes(v any) any {
 	case []any:
 		var list []any
 		for i := 0; i < len(v); i++ {
-			if v[i] == "active-time" || v[i] == "inactive" || v[i] == "idle" {
+			if s, _ := v[i].(string); s == "active-time" || s == "inactive" || s == "idle" || strings.HasPrefix(s, "idmp-") || strings.HasPrefix(s, "iids-") || s == "pids-tracked" {
 				i++
 				continue
 			}

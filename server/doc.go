@@ -56,6 +56,7 @@
 //	internal/luacompiler  Lua sources to code of that interpreter
 //	internal/hotkeys      the keys that take the most
 //	internal/infotext     the text of INFO
+//	internal/memberlist   the members that an event has changed
 //	internal/slotstats    the work of a node of a cluster by slot
 //	internal/clock, process, score, glob, luaconv, longdouble, histogram, bitmap, geo, hyperloglog, lcs
 //	archive, rdb          data files and dumps

@@ -154,12 +154,12 @@ func randomValue(r *rand.Rand) (argv []string, look func(key string) []string, e
 	}
 	argv = []string{"ZADD", "k"}
 	for range n {
-		score := strconv.FormatFloat(r.NormFloat64()*1000, 'g', -1, 64)
+		score := strconv.FormatFloat(float64(r.IntN(1<<20)-1<<19)/64, 'g', -1, 64) // 17 digits identify as few
 		switch r.IntN(4) {
 		case 0:
 			score = strconv.Itoa(r.IntN(1000) - 500)
 		case 1:
-			score = []string{"inf", "-inf", "0", "1e300", "123456789012345678", "-1.5e-7"}[r.IntN(6)]
+			score = []string{"inf", "-inf", "0", "1e22", "123456789012345", "-0.0625"}[r.IntN(6)]
 		}
 		argv = append(argv, score, text())
 	}
@@ -286,9 +286,24 @@ func compareStreams(t *testing.T, r *rand.Rand, ours, real *peer) {
 			if strings.HasPrefix(look, "XINFO STREAM") && !exact { // blocks without what was deleted
 				want, got = ask(real, "k")[strings.Index(want, "last-gen"):], got[strings.Index(got, "last-gen"):]
 			}
-			if got != want {
+			if withoutIdempotence(got) != want {
 				t.Fatalf("%s of %d entries (%d):\nwant %s\ngot %s", look, n, i, clipped(want), clipped(got))
 			}
 		}
 	}
+}
+
+// withoutIdempotence returns a reply to XINFO STREAM without the six fields that are newer
+// than the judge.
+func withoutIdempotence(reply string) string {
+	from, to := strings.Index(reply, "$13\r\nidmp-duration\r\n"), strings.Index(reply, "$6\r\ngroups\r\n")
+	if from < 0 || to < from {
+		return reply
+	}
+	reply = reply[:from] + reply[to:]
+	if header, rest, _ := strings.Cut(reply, "\r\n"); header[0] == '*' {
+		n, _ := strconv.Atoi(header[1:])
+		reply = fmt.Sprintf("*%d\r\n%s", n-12, rest)
+	}
+	return reply
 }

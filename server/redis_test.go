@@ -14,8 +14,30 @@ import (
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
-// judge is the version of Redis whose bytes ours are compared with.
+// judge is the version of Redis that is always to be had. Where a newer one is, random
+// commands are compared with that: see opponent.
 const judge = "7.0"
+
+// opponent returns what random commands are compared with: "8.6" or "7.0" for Redis,
+// "valkey" for Valkey 9.
+func opponent() string {
+	switch {
+	case *differentialJudge != "":
+		return *differentialJudge
+	case os.Getenv(newerServers()[0].variable) != "":
+		return "8.6"
+	}
+	return judge
+}
+
+// opponentKnows reports whether the server that random commands are compared with has what
+// came with a version of Redis.
+func opponentKnows(since string) bool {
+	if opponent() == "valkey" {
+		return since <= "7.2.9"
+	}
+	return since <= opponent()+".9"
+}
 
 // startRedis starts an empty redis-server with args, and returns a function that connects
 // to it. It stops at the end of the test. Where redis-server is not installed the test
@@ -38,18 +60,33 @@ func startRedis(t *testing.T, args ...string) (dial func() net.Conn) {
 	return startJudge(t, path, args...)
 }
 
+// startNewer is startRedis for Redis 8.6. Where it is not installed the test is skipped.
+func startNewer(t *testing.T, args ...string) (dial func() net.Conn) {
+	t.Helper()
+	path := newerServers()[0].path(t)
+	if path == "" {
+		t.Skip("Redis 8.6 is not installed: zsetd is not compared with it")
+	}
+	return startJudge(t, path, args...)
+}
+
 // startCompared starts the redis-server that random commands are compared with: see
 // -differential.judge.
 func startCompared(t *testing.T) (dial func() net.Conn) {
 	t.Helper()
-	if *differentialJudge == judge {
+	if opponent() == judge {
+		t.Logf("compared with Redis %s: .ci/judges builds a newer one", judge)
 		return startRedis(t)
 	}
-	path := newerServers()[0].path(t)
-	if path == "" {
-		t.Skipf("redis-server %s is not installed: zsetd is not compared with it", *differentialJudge)
+	n := newerServers()[0]
+	if opponent() == "valkey" {
+		n = newerServers()[1]
 	}
-	return startJudge(t, path)
+	path := n.path(t)
+	if path == "" {
+		t.Skipf("%s is not installed: zsetd is not compared with it", n.name)
+	}
+	return startJudge(t, path, "--enable-debug-command", "yes")
 }
 
 // startJudge is startRedis for the program at path.

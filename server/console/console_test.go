@@ -80,7 +80,7 @@ func TestCommand(t *testing.T) {
 		{"/command?types=1", `["EVAL","redis.setresp(3); return {{double=3.5},{map={a=true}},{set={x=true}}}",0]`, 200,
 			`{"result":{"type":"array","value":[{"type":"double","value":3.5},{"type":"map","value":[[{"type":"bulk","value":"a"},{"type":"boolean","value":true}]]},` +
 				`{"type":"set","value":[{"type":"bulk","value":"x"}]}]}}`},
-		{"/command", `["NONE"]`, 400, `{"error":"ERR unknown command 'NONE', with args beginning with: "}`},
+		{"/command", `["NONE"]`, 400, `{"error":"ERR unknown command 'NONE'"}`},
 		{"/command", `[["SET","n",1],["INCR","n"],["INCR","z"],["GET","n"]]`, 200,
 			`[{"result":"OK"},{"result":2},{"error":"WRONGTYPE Operation against a key holding the wrong kind of value"},{"result":"2"}]`},
 		{"/command", `[["MULTI"],["INCR","n"],["INCR","z"],["EXEC"]]`, 200,

@@ -23,15 +23,15 @@ func (d Denial) String() string {
 	return [...]string{"permitted", "command", "key", "auth", "channel"}[d]
 }
 
-// Refusal returns the error for a command that is not run.
-func (d Denial) Refusal(cmd string) string {
+// Refusal returns the error, without a code, for a command that a user may not run.
+func (d Denial) Refusal(user, cmd string) string {
 	switch d {
 	case DeniedCommand:
-		return "NOPERM this user has no permissions to run the '" + cmd + "' command"
+		return "User " + user + " has no permissions to run the '" + cmd + "' command"
 	case DeniedKey:
-		return "NOPERM this user has no permissions to access one of the keys used as arguments"
+		return "No permissions to access a key"
 	}
-	return "NOPERM this user has no permissions to access one of the channels used as arguments"
+	return "No permissions to access a channel"
 }
 
 // InTransaction returns the error for a command that was allowed when it was
@@ -46,19 +46,6 @@ func (d Denial) InTransaction() string {
 	}
 	return "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. " +
 		"This command is no longer allowed for the following reason: " + reason
-}
-
-// InScript returns the error for a command that a script may not run, without a
-// code.
-func (d Denial) InScript() string {
-	reason := "can't publish to the channel mentioned in the command"
-	switch d {
-	case DeniedCommand:
-		reason = "can't run this command or subcommand"
-	case DeniedKey:
-		reason = "can't access at least one of the keys mentioned in the command arguments"
-	}
-	return "The user executing the script " + reason
 }
 
 // Permits reports whether u may run a command, and if not, which argument is

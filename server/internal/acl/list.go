@@ -124,7 +124,6 @@ func (a *List) declare(name string, words [][]byte) error {
 	case u == a.Standard && !a.declared:
 		a.declared = true
 		*u = *a.NewUser(name)
-		u.sanitize = sanitizeAlways
 	default:
 		return fmt.Errorf("Error in user declaration '%s': %w", name, errRuleTwice)
 	}

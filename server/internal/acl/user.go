@@ -31,9 +31,8 @@ type User struct {
 type sanitizing uint8
 
 const (
-	sanitizeUnset sanitizing = iota
+	sanitizeAlways sanitizing = iota
 	sanitizeSkip
-	sanitizeAlways
 )
 
 // ruleError is the reason why a rule is invalid.
@@ -138,7 +137,6 @@ func (a *List) Apply(u *User, rule string) error {
 		return nil
 	case "reset":
 		*u = *a.NewUser(u.Name)
-		u.sanitize = sanitizeAlways
 		return nil
 	}
 	switch rule[0] {
@@ -226,11 +224,8 @@ func (u *User) Flags() []string {
 	if u.Nopass {
 		flags = append(flags, "nopass")
 	}
-	switch u.sanitize {
-	case sanitizeSkip:
-		flags = append(flags, "skip-sanitize-payload")
-	case sanitizeAlways:
-		flags = append(flags, "sanitize-payload")
+	if u.sanitize == sanitizeSkip {
+		return append(flags, "skip-sanitize-payload")
 	}
-	return flags
+	return append(flags, "sanitize-payload")
 }

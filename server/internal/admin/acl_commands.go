@@ -128,9 +128,9 @@ func aclDryrun(c *engine.Call) {
 	case acl.Permitted:
 		c.Reply.OK()
 	case acl.DeniedCommand:
-		c.Reply.BulkString("This user has no permissions to run the '" + cmd.Name + "' command")
+		c.Reply.BulkString(d.Refusal(u.Name, cmd.Name))
 	default:
-		c.Reply.BulkString("This user has no permissions to access the '" + engine.Clip(argv[at], len(argv[at])) + "' " + d.String())
+		c.Reply.BulkString("User " + u.Name + " has no permissions to access the '" + engine.Clip(argv[at], len(argv[at])) + "' " + d.String())
 	}
 }
 

@@ -125,7 +125,7 @@ func hello(c *engine.Call) {
 	}
 	if !s.Authenticated {
 		c.Reply.Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the " +
-			"HELLO AUTH <user> <pass> option can be used to authenticate the client and select " +
+			"HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select " +
 			"the RESP protocol version at the same time")
 		return
 	}

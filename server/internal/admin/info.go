@@ -217,8 +217,8 @@ func infoClients(srv *engine.Engine, t *infotext.Text) {
 	t.Int("tracking_clients", int64(srv.Tracking.Clients()))
 	t.Int("pubsub_clients", subscribed)
 	t.Int("watching_clients", watching)
-	t.Int("total_watched_keys", int64(len(srv.Watched)))
 	t.Int("clients_in_timeout_table", int64(len(srv.Deadlines)))
+	t.Int("total_watched_keys", int64(len(srv.Watched)))
 	t.Int("total_blocking_keys", int64(len(srv.Waiting)))
 	t.Int("total_blocking_keys_on_nokey", int64(srv.KeysAwaited()))
 }
@@ -266,9 +266,10 @@ func infoMemory(srv *engine.Engine, t *infotext.Text) {
 	buffers := srv.Replication.Status()
 	t.Int("mem_replication_backlog", buffers.BacklogSize)
 	t.Int("mem_total_replication_buffers", buffers.BacklogSize+buffers.OutputBytes)
+	t.Zeros("mem_replica_full_sync_buffer")
 	t.Int("mem_clients_slaves", buffers.OutputBytes)
 	t.Int("mem_clients_normal", m.clients)
-	t.Zeros("mem_replica_full_sync_buffer", "mem_cluster_slot_migration_output_buffer", "mem_cluster_slot_migration_input_buffer",
+	t.Zeros("mem_cluster_slot_migration_output_buffer", "mem_cluster_slot_migration_input_buffer",
 		"mem_cluster_slot_migration_input_buffer_peak", "mem_cluster_links", "mem_aof_buffer")
 	t.Field("mem_allocator", runtime.Version())
 	t.Zeros("mem_overhead_db_hashtable_rehashing", "active_defrag_running", "lazyfree_pending_objects")

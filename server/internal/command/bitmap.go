@@ -225,16 +225,9 @@ func bitcountRow() engine.Command {
 	}, Run: bitcount}
 }
 
-// bitcount checks the key before the range, as Redis does.
+// bitcount checks the range before the key, as Redis does.
 func bitcount(c *engine.Call) {
-	s, ok := engine.Read[keyspace.String](c, c.Bytes())
-	switch {
-	case !ok:
-		return
-	case s == nil:
-		c.Reply.Int(0)
-		return
-	}
+	key := c.Bytes()
 	r := bitRange{end: -1}
 	if c.Len() > 0 {
 		if c.Len() > 3 {
@@ -243,15 +236,19 @@ func bitcount(c *engine.Call) {
 		if r.start = c.Int(); c.More() {
 			r.end = c.Int()
 		}
-		if c.Err() == "" && r.start < 0 && r.end < 0 && r.start > r.end {
-			c.Reply.Int(0)
-			return
-		}
 		if c.More() {
 			r.unit(c)
 		}
 	}
-	if c.OK() {
+	if !c.OK() {
+		return
+	}
+	s, ok := engine.Read[keyspace.String](c, key)
+	switch {
+	case !ok:
+	case s == nil, r.start < 0 && r.end < 0 && r.start > r.end:
+		c.Reply.Int(0)
+	default:
 		lo, hi := r.within(s.Len())
 		c.Reply.Int(bitmap.Count(s.Content(), lo, hi))
 	}
@@ -267,21 +264,13 @@ func bitposRow() engine.Command {
 	}, Run: bitpos}
 }
 
-// bitpos checks the bit, then the key, then the range, as Redis does.
+// bitpos checks the bit, then the range, then the key, as Redis does.
 func bitpos(c *engine.Call) {
 	key, bit := c.Bytes(), c.Int()
 	if c.Err() == "" && bit != 0 && bit != 1 {
 		c.Fail("ERR The bit argument must be 1 or 0.")
 	}
 	if !c.OK() {
-		return
-	}
-	s, ok := engine.Read[keyspace.String](c, key)
-	switch {
-	case !ok:
-		return
-	case s == nil:
-		c.Reply.Int(-bit) // a missing key is a string of zeros without end
 		return
 	}
 	if c.Len() > 3 {
@@ -304,6 +293,14 @@ func bitpos(c *engine.Call) {
 		r.end = c.Int()
 	}
 	if !c.OK() {
+		return
+	}
+	s, ok := engine.Read[keyspace.String](c, key)
+	switch {
+	case !ok:
+		return
+	case s == nil:
+		c.Reply.Int(-bit) // a missing key is a string of zeros without end
 		return
 	}
 	lo, hi := r.within(s.Len())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/rdb"
 )
 
@@ -125,6 +126,7 @@ func restore(c *engine.Call) {
 		c.Reply.Error("ERR Bad data format")
 		return
 	}
+	old, there := c.Overwritten(c.DB, key)
 	deleted := o.replace && c.DB.Delete(key)
 	if deadline != 0 && !o.absolute {
 		deadline += c.Now() // overflow wraps to a time in the past, as in Redis
@@ -149,6 +151,9 @@ func restore(c *engine.Call) {
 		e.SetAccess(c.Now() - min(o.idle, math.MaxInt64/1000)*1000)
 	}
 	c.Changed(key, engine.ClassGeneric, "restore")
+	if there {
+		c.Overwrote(c.DB, key, old, keyspace.KindOf(value))
+	}
 }
 
 func restoreAskingRow() engine.Command {

@@ -175,24 +175,8 @@ func geopos(c *engine.Call) {
 
 func replyPoint(c *engine.Call, p geo.Point) {
 	c.Reply.Array(2)
-	var b [64]byte
-	c.Reply.Decimal(appendCoordinate(b[:0], p.Longitude))
-	c.Reply.Decimal(appendCoordinate(b[:0], p.Latitude))
-}
-
-// appendCoordinate formats a number with as many as 17 digits behind the point.
-func appendCoordinate(dst []byte, f float64) []byte {
-	if f == 0 {
-		return append(dst, '0')
-	}
-	dst = strconv.AppendFloat(dst, f, 'f', 17, 64)
-	for dst[len(dst)-1] == '0' {
-		dst = dst[:len(dst)-1]
-	}
-	if dst[len(dst)-1] == '.' {
-		dst = dst[:len(dst)-1]
-	}
-	return dst
+	c.Reply.Double(p.Longitude)
+	c.Reply.Double(p.Latitude)
 }
 
 // replyDistance replies with four digits behind the point, in RESP2 and RESP3.

@@ -107,9 +107,13 @@ func copyCommand(c *engine.Call) {
 		c.Reply.Int(0)
 		return
 	}
+	old, there := c.Overwritten(to, destination)
 	to.Delete(destination)
 	to.SetDeadline(to.Add(destination, keyspace.Clone(e.Value())), e.Deadline())
 	c.ChangedIn(to, destination, engine.ClassGeneric, "copy_to")
+	if there {
+		c.Overwrote(to, destination, old, keyspace.KindOf(e.Value()))
+	}
 	c.Reply.Int(1)
 }
 
@@ -613,9 +617,14 @@ func renameKey(c *engine.Call, nx bool) bool {
 	case string(key) == string(name):
 		return true
 	}
+	old, there := c.Overwritten(c.DB, name)
+	kind := keyspace.KindOf(e.Value())
 	c.DB.Move(e, c.DB, name)
 	c.Changed(key, engine.ClassGeneric, "rename_from")
 	c.Changed(name, engine.ClassGeneric, "rename_to")
+	if there {
+		c.Overwrote(c.DB, name, old, kind)
+	}
 	return true
 }
 

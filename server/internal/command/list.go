@@ -90,7 +90,7 @@ func (s side) popped() string {
 
 func blmoveRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
-		Name: "blmove", Arity: 6, Flags: "write denyoom noscript blocking", Keys: "1 RW access delete; 2 RW insert",
+		Name: "blmove", Arity: 6, Flags: "write denyoom blocking", Keys: "1 RW access delete; 2 RW insert",
 		Group: "list", Since: "6.2.0", Complexity: "O(1)",
 		Summary: "As LMOVE, and wait up to timeout seconds for an element",
 		Syntax:  "source destination wherefrom:LEFT|RIGHT whereto:LEFT|RIGHT timeout",
@@ -238,7 +238,7 @@ func popRange(c *engine.Call, key []byte, l *sequence.List, from side, count int
 
 func blpopRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
-		Name: "blpop", Arity: -3, Flags: "write noscript blocking", Keys: "1..-2 RW access delete",
+		Name: "blpop", Arity: -3, Flags: "write blocking", Keys: "1..-2 RW access delete",
 		Group: "list", Since: "2.0.0", Complexity: "O(K), K keys",
 		Summary: "Remove the first element of the first list with elements, and wait up to timeout seconds for one",
 		Syntax:  "key [key ...] timeout",
@@ -251,7 +251,7 @@ func blpop(c *engine.Call) { popOrWait(c, left) }
 
 func brpopRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
-		Name: "brpop", Arity: -3, Flags: "write noscript blocking", Keys: "1..-2 RW access delete",
+		Name: "brpop", Arity: -3, Flags: "write blocking", Keys: "1..-2 RW access delete",
 		Group: "list", Since: "2.0.0", Complexity: "O(K), K keys",
 		Summary: "Remove the last element of the first list with elements, and wait up to timeout seconds for one",
 		Syntax:  "key [key ...] timeout",
@@ -288,7 +288,7 @@ func popOrWait(c *engine.Call, from side) {
 
 func brpoplpushRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
-		Name: "brpoplpush", Arity: 4, Flags: "write denyoom noscript blocking",
+		Name: "brpoplpush", Arity: 4, Flags: "write denyoom blocking",
 		Keys:  "1 RW access delete; 2 RW insert",
 		Group: "list", Since: "2.2.0", Deprecated: "6.2.0", ReplacedBy: "`BLMOVE source destination RIGHT LEFT timeout`",
 		Complexity: "O(1)",
@@ -543,7 +543,7 @@ func parseLposOptions(c *engine.Call) lposOptions {
 func negatableInt(c *engine.Call) int64 {
 	n := c.Int()
 	if n == math.MinInt64 {
-		c.Fail("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
+		c.Fail(errLowest)
 	}
 	return n
 }
@@ -734,9 +734,15 @@ func lremRow() engine.Command {
 	}, Run: lrem}
 }
 
+// errLowest is the error for the lowest integer where its absolute value is needed.
+const errLowest = "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807"
+
 // lrem is LREM key count element.
 func lrem(c *engine.Call) {
 	key, count, b := c.Bytes(), c.Int(), c.Bytes()
+	if count == math.MinInt64 {
+		c.Fail(errLowest)
+	}
 	if !c.OK() {
 		return
 	}
@@ -746,9 +752,6 @@ func lrem(c *engine.Call) {
 	}
 	n := 0
 	if l != nil {
-		if count == math.MinInt64 { // more elements than a list can have
-			count = 0
-		}
 		n = l.Remove(b, int(count))
 	}
 	if n > 0 {

@@ -11,8 +11,9 @@ import (
 
 // The cursor and the options of SCAN, HSCAN, SSCAN and ZSCAN.
 
-// cursor reads a cursor as C's strtoul does: spaces are refused, a sign is
-// accepted, an empty text is 0, and a NUL ends the text.
+// cursor reads a cursor as C's strtoull does: after spaces a sign is accepted, and a NUL
+// ends the text. Other than there, an empty text is refused, and so is a negative number
+// of 64 bits without a space.
 func cursor(c *engine.Call) uint64 {
 	b := c.Bytes()
 	n, ok := parseCursor(b)
@@ -23,11 +24,15 @@ func cursor(c *engine.Call) uint64 {
 }
 
 func parseCursor(b []byte) (uint64, bool) {
+	if n, ok := protocol.ParseInt(b); ok {
+		return uint64(n), n >= 0
+	}
 	if i := bytes.IndexByte(b, 0); i >= 0 {
 		b = b[:i]
 	}
+	b = bytes.TrimLeft(b, " \t\n\v\f\r")
 	if len(b) == 0 {
-		return 0, true
+		return 0, false
 	}
 	neg := b[0] == '-'
 	if neg || b[0] == '+' {

@@ -3,8 +3,11 @@ package command
 import (
 	"bytes"
 	"cmp"
+	"errors"
+	"github.com/zsetd/zsetd/server/internal/score"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -300,18 +303,21 @@ func (o *sortOptions) compare(a, b sortItem) int {
 	return n
 }
 
-// parseSortWeight reads a number as C's strtod does: leading spaces are skipped, an
-// empty text is 0, and a NUL ends the text. Subnormal numbers are out of range.
+// parseSortWeight reads a decimal number: an empty text is 0, a NUL ends the text, and
+// a number out of range is rounded to 0 or infinity.
 func parseSortWeight(b []byte) (f float64, ok bool) {
 	b = cString(b)
 	if len(b) == 0 {
 		return 0, true
 	}
-	f, ok = protocol.ParseFloat(bytes.TrimLeft(b, " \t\n\v\f\r"))
-	if f != 0 && math.Abs(f) < 0x1p-1022 {
+	if score.Hexadecimal(b) || bytes.IndexByte(b, '_') >= 0 {
 		return 0, false
 	}
-	return f, ok
+	if f, ok = protocol.ParseFloat(b); ok {
+		return f, true
+	}
+	f, err := strconv.ParseFloat(protocol.View(b), 64)
+	return f, (err == nil || errors.Is(err, strconv.ErrRange)) && !math.IsNaN(f)
 }
 
 // cString returns b up to its first NUL, the end of a string in C.

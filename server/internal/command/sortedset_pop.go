@@ -201,7 +201,7 @@ func bzmpop(c *engine.Call) {
 
 func bzpopminRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
-		Name: "bzpopmin", Arity: -3, Flags: "write noscript blocking fast", Keys: "1..-2 RW access delete",
+		Name: "bzpopmin", Arity: -3, Flags: "write blocking fast", Keys: "1..-2 RW access delete",
 		Group: "sorted-set", Since: "5.0.0",
 		Complexity: "O(K + log N), K keys, N members of the sorted set",
 		Summary:    "Remove the first member of the first sorted set that has one, and wait up to timeout seconds for it",
@@ -214,7 +214,7 @@ func bzpopmin(c *engine.Call) { zpopOrWait(c, popMin()) }
 
 func bzpopmaxRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
-		Name: "bzpopmax", Arity: -3, Flags: "write noscript blocking fast", Keys: "1..-2 RW access delete",
+		Name: "bzpopmax", Arity: -3, Flags: "write blocking fast", Keys: "1..-2 RW access delete",
 		Group: "sorted-set", Since: "5.0.0",
 		Complexity: "O(K + log N), K keys, N members of the sorted set",
 		Summary:    "Remove the last member of the first sorted set that has one, and wait up to timeout seconds for it",

@@ -59,23 +59,29 @@ type comparison struct {
 	with                   []byte
 }
 
-// comparisonOption reads a comparison, if it is next.
+// comparisonOption reads a comparison, if it is next. The last of several counts, which must
+// be of one kind.
 func comparisonOption(c *engine.Call, o *comparison) bool {
-	if o.given || c.Len() < 2 {
+	if c.Len() < 2 {
 		return false
 	}
+	next := comparison{given: true}
 	switch {
 	case c.Is("IFEQ"):
 	case c.Is("IFNE"):
-		o.unequal = true
+		next.unequal = true
 	case c.Is("IFDEQ"):
-		o.digest = true
+		next.digest = true
 	case c.Is("IFDNE"):
-		o.digest, o.unequal = true, true
+		next.digest, next.unequal = true, true
 	default:
 		return false
 	}
-	o.given, o.with = true, c.Bytes()
+	if o.given && (o.unequal != next.unequal || o.digest != next.digest) {
+		c.Fail(protocol.ErrSyntax)
+	}
+	next.with = c.Bytes()
+	*o = next
 	return true
 }
 
@@ -152,9 +158,9 @@ func set(c *engine.Call) {
 	var raw engine.RawTime
 	for c.More() {
 		switch {
-		case !o.xx && !o.compare.given && c.Is("NX"):
+		case !o.xx && c.Is("NX"):
 			o.nx = true
-		case !o.nx && !o.compare.given && c.Is("XX"):
+		case !o.nx && c.Is("XX"):
 			o.xx = true
 		case !o.nx && !o.xx && comparisonOption(c, &o.compare):
 		case c.Is("GET"):
@@ -200,9 +206,22 @@ func setString(c *engine.Call, key, value []byte, o setOptions) {
 	}
 }
 
-// store makes value the string at key; e is the entry of the key, or nil.
+// store makes value the string at key, with the events of SET; e is the entry of the key,
+// or nil.
 func store(c *engine.Call, key, value []byte, e *keyspace.Entry, x engine.Expiry) {
+	write(c, key, value, e, x)
+	c.Changed(key, engine.ClassString, "set")
+	if x.Set {
+		c.Changed(key, engine.ClassGeneric, "expire")
+	}
+}
+
+// write is store without its events.
+func write(c *engine.Call, key, value []byte, e *keyspace.Entry, x engine.Expiry) {
 	own := len(value) >= AdoptFrom && c.Session.Owns(value)
+	if old, there := c.Overwritten(c.DB, key); there {
+		c.Overwrote(c.DB, key, old, keyspace.KindString)
+	}
 	if e == nil {
 		if own {
 			e = c.DB.AddOwnedString(key, value)
@@ -223,10 +242,6 @@ func store(c *engine.Call, key, value []byte, e *keyspace.Entry, x engine.Expiry
 	}
 	if x.Set {
 		c.SetDeadline(e, x.Deadline)
-	}
-	c.Changed(key, engine.ClassString, "set")
-	if x.Set {
-		c.Changed(key, engine.ClassGeneric, "expire")
 	}
 }
 
@@ -254,7 +269,7 @@ func delifeq(c *engine.Call) {
 
 func delexRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
-		Name: "delex", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
+		Name: "delex", Arity: -2, Flags: "write fast", Keys: "1 RW delete variable_flags", KeysBy: protocol.KeysOfDelex,
 		Group: "string", Since: "8.4.0",
 		Complexity: "O(N), N bytes of the value",
 		Summary:    "Delete a string if its value or its digest meets a condition",
@@ -574,7 +589,11 @@ func msetex(c *engine.Call) {
 	}
 	for i := 0; i < len(pairs); i += 2 {
 		key := pairs[i]
-		store(c, key, pairs[i+1], c.DB.Edit(key), o.Expiry)
+		write(c, key, pairs[i+1], c.DB.Edit(key), o.Expiry)
+		if o.Expiry.Set { // other than SET, MSETEX reports the deadline first
+			c.Changed(key, engine.ClassGeneric, "expire")
+		}
+		c.Changed(key, engine.ClassString, "set")
 	}
 	c.Reply.Int(1)
 }

@@ -166,7 +166,7 @@ func Parameters() []Parameter {
 		yesNo("stop-writes-on-bgsave-error", true, func(c *Settings) *bool { return &c.StopWrites }).
 			about("Whether the server rejects writes after it failed to save, until a save succeeds."),
 		classes().
-			about("Classes of keyspace events to publish: any of `KEg$lshzxetdnmA`, as in Redis; and `S`, `T`, `I` and `V` for the " +
+			about("Classes of keyspace events to publish: any of `KEg$lshzxetdnocmA`, as in Redis; and `S`, `T`, `I` and `V` for the " +
 				"channels of Redis 8.8 that name fields of hashes, here also members of sets and sorted sets."),
 		size("proto-max-bulk-len", 512<<20, 1<<20, math.MaxInt64, func(c *Settings) *int64 { return &c.ProtoMaxBulk }).
 			about("Maximum size of an argument and of a string value in bytes."),

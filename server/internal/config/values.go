@@ -151,7 +151,7 @@ func classes() Parameter {
 // classesOfA.
 const (
 	classesOfA   = "g$lshzxetd"
-	otherClasses = "nKEmSTIV"
+	otherClasses = "nocKEmSTIV"
 )
 
 // sortClasses returns the letters of a set of event classes, each once, in the order of

@@ -137,7 +137,33 @@ func As[T Value](c *Call, e *keyspace.Entry) (*T, bool) {
 }
 
 // Put sets key to this value, whatever it held, and removes its deadline.
-func (c *Call) Put(key []byte, v any) *keyspace.Entry { return c.DB.Put(key, v, false) }
+func (c *Call) Put(key []byte, v any) *keyspace.Entry {
+	if old, there := c.Overwritten(c.DB, key); there {
+		c.Overwrote(c.DB, key, old, keyspace.KindOf(v))
+	}
+	return c.DB.Put(key, v, false)
+}
+
+// Overwritten returns the kind of the value at a key that is about to get another one, for
+// Overwrote; false if there is none, or events of that class are not published.
+func (c *Call) Overwritten(db *keyspace.DB, key []byte) (keyspace.Kind, bool) {
+	if c.Engine.notify&(classOverwritten|classTypeChanged) == 0 {
+		return 0, false
+	}
+	e := db.Peek(key)
+	if e == nil {
+		return 0, false
+	}
+	return keyspace.KindOf(e.Value()), true
+}
+
+// Overwrote records the events of a value that takes the place of another one, of kind old.
+func (c *Call) Overwrote(db *keyspace.DB, key []byte, old, kind keyspace.Kind) {
+	c.Engine.Scope.event(db.ID(), protocol.View(key), classOverwritten, "overwritten")
+	if old != kind {
+		c.Engine.Scope.event(db.ID(), protocol.View(key), classTypeChanged, "type_changed")
+	}
+}
 
 // Drop removes key, with a del event, and reports whether it existed.
 func (c *Call) Drop(key []byte) bool {

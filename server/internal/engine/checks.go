@@ -129,7 +129,7 @@ func commandChecks() []check {
 		}},
 		{name: "ACL", state: (*Session).isRestricted, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
 			if d := s.Permit(cmd, argv, s.DenialContext()); d != acl.Permitted {
-				return d.Refusal(cmd.Name)
+				return "NOPERM " + d.Refusal(s.User.Name, cmd.Name)
 			}
 			return ""
 		}},

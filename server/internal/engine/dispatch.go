@@ -92,6 +92,10 @@ func WrongArity(name string) string {
 // unknownCommand is Redis's error for a name that is not in the table. It quotes
 // the first arguments, up to 128 bytes.
 func unknownCommand(argv [][]byte) string {
+	unknown := "ERR unknown command '" + Clip(argv[0], 128) + "'"
+	if len(argv) == 1 {
+		return unknown
+	}
 	var args strings.Builder
 	for _, a := range argv[1:] {
 		if args.Len() >= 128 {
@@ -99,7 +103,7 @@ func unknownCommand(argv [][]byte) string {
 		}
 		args.WriteString("'" + Clip(a, 128-args.Len()) + "' ")
 	}
-	return "ERR unknown command '" + Clip(argv[0], 128) + "', with args beginning with: " + args.String()
+	return unknown + ", with args beginning with: " + args.String()
 }
 
 // isHTTP reports whether a command is the beginning of an HTTP request, which an

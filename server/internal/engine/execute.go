@@ -53,7 +53,7 @@ func (s *Session) retry(w *Waiter) {
 	mark, start := s.Out.Len(), s.Engine.At
 	if d := s.Permit(w.cmd, w.argv, acl.Toplevel); d != acl.Permitted { // the user has lost permissions since
 		s.Engine.unblock(w)
-		s.refuse(w.cmd, d.Refusal(w.cmd.Name))
+		s.refuse(w.cmd, "NOPERM "+d.Refusal(s.User.Name, w.cmd.Name))
 		s.suppressReply(mark)
 		return
 	}

@@ -1,13 +1,13 @@
 package engine
 
 import (
-	"iter"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/memberlist"
 	"github.com/zsetd/zsetd/server/internal/subscription"
 )
 
@@ -16,20 +16,22 @@ import (
 type EventClass uint32
 
 const (
-	classKeyspace EventClass = 1 << iota // K: publish to __keyspace@<db>__:<key>
-	classKeyevent                        // E: publish to __keyevent@<db>__:<event>
-	ClassGeneric                         // g: del, expire, rename, …
-	ClassString                          // $
-	ClassList                            // l
-	ClassSet                             // s
-	ClassHash                            // h
-	ClassZset                            // z
-	classExpired                         // x: a key has expired
-	classEvicted                         // e: a key was evicted
-	ClassStream                          // t
-	classMiss                            // m: a requested key does not exist; not in A
-	classModule                          // d
-	classNew                             // n: a key was added; not in A
+	classKeyspace    EventClass = 1 << iota // K: publish to __keyspace@<db>__:<key>
+	classKeyevent                           // E: publish to __keyevent@<db>__:<event>
+	ClassGeneric                            // g: del, expire, rename, …
+	ClassString                             // $
+	ClassList                               // l
+	ClassSet                                // s
+	ClassHash                               // h
+	ClassZset                               // z
+	classExpired                            // x: a key has expired
+	classEvicted                            // e: a key was evicted
+	ClassStream                             // t
+	classMiss                               // m: a requested key does not exist; not in A
+	classModule                             // d
+	classNew                                // n: a key was added; not in A
+	classOverwritten                        // o: a key got another value as a whole; not in A
+	classTypeChanged                        // c: that value has another type; not in A
 
 	// Messages that also name the members that an event has changed; not in A.
 	classSubkeyspace      // S: publish to __subkeyspace@<db>__:<key>
@@ -40,8 +42,8 @@ const (
 	classUnchanged // not a flag: the event changed nothing
 
 	classAny = ClassGeneric | ClassString | ClassList | ClassSet | ClassHash | ClassZset |
-		classExpired | classEvicted | ClassStream | classMiss | classModule | classNew
-	classAll = classAny &^ (classMiss | classNew) // A
+		classExpired | classEvicted | ClassStream | classMiss | classModule | classNew | classOverwritten | classTypeChanged
+	classAll = classAny &^ (classMiss | classNew | classOverwritten | classTypeChanged) // A
 
 	classSubkeys  = classSubkeyspace | classSubkeyevent | classSubkeyspaceitem | classSubkeyspaceevent
 	classChannels = classKeyspace | classKeyevent | classSubkeys
@@ -73,6 +75,10 @@ func classOf(letter byte) EventClass {
 		return classModule
 	case 'n':
 		return classNew
+	case 'o':
+		return classOverwritten
+	case 'c':
+		return classTypeChanged
 	case 'K':
 		return classKeyspace
 	case 'E':
@@ -137,46 +143,12 @@ func (srv *Engine) notifyKeyspace(e *effect) {
 	// A newline ends the key in the name of such a channel.
 	if on&classSubkeyspaceitem != 0 && strings.IndexByte(e.key, '\n') < 0 {
 		prefix := "__subkeyspaceitem" + at + e.key + "\n"
-		for member := range eachMember(e.members) {
+		for member := range memberlist.Each(e.members) {
 			srv.deliver(channelMessage, prefix+member, e.event)
 		}
 	}
 	if on&classSubkeyspaceevent != 0 {
 		srv.deliver(channelMessage, "__subkeyspaceevent"+at+e.event+"|"+e.key, e.members)
-	}
-}
-
-// The members that an event has changed are collected in the form that messages
-// have, 3:abc,1:d. So they are copied once, into a buffer that the commit scope has
-// anyway, and their memory may be reused before the commit.
-//
-// The handlers name them, because they know which members belong to which event,
-// and in which order. The journal's reports from the values do not suffice: an HSET
-// that leaves a field unchanged is an event, too, and a set that is stored as a
-// whole reports none of its members.
-
-func appendMember[T string | []byte](dst []byte, first bool, member T) []byte {
-	if !first {
-		dst = append(dst, ',')
-	}
-	dst = strconv.AppendInt(dst, int64(len(member)), 10)
-	return append(append(dst, ':'), member...)
-}
-
-// eachMember yields the members that appendMember has written.
-func eachMember(members string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for members != "" {
-			length, rest, _ := strings.Cut(members, ":")
-			n, err := strconv.Atoi(length)
-			if err != nil {
-				panic("BUG: members of an event without a length")
-			}
-			if !yield(rest[:n]) {
-				return
-			}
-			members = strings.TrimPrefix(rest[n:], ",")
-		}
 	}
 }
 

@@ -476,7 +476,7 @@ func (r *ScriptRun) refuses(cmd *Command, argv [][]byte) string {
 		return "ERR This Redis command is not allowed from script"
 	}
 	if d := r.Caller.Permit(cmd, argv, acl.InScript); d != acl.Permitted {
-		return "ERR " + d.InScript()
+		return "ERR ACL failure in script: " + d.Refusal(r.Caller.User.Name, cmd.Name)
 	}
 	switch {
 	case r.Engine.Stale() && !flags.Has(protocol.Stale) && !r.Caller.Primary:

@@ -5,6 +5,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/memberlist"
 	"github.com/zsetd/zsetd/server/internal/tracking"
 )
 
@@ -26,7 +27,7 @@ type commitScope struct {
 	serving bool
 	running
 
-	Members      []byte              // members that the effects touch; see appendMember
+	Members      []byte              // members that the effects touch; see memberlist
 	MembersTaken int                 // how many bytes of members belong to effects
 	seen         map[string]struct{} // members that touchedOnce has recorded for the next event
 }
@@ -38,7 +39,7 @@ type effect struct {
 	db      int
 	class   EventClass
 	message messageKind
-	members string // members that it touches, if a subscriber needs them; see appendMember
+	members string // members that it touches, if a subscriber needs them; see memberlist
 	cached  *tracking.Holders
 }
 
@@ -199,7 +200,7 @@ func (u *commitScope) changed(db int, key string, class EventClass, event string
 // member that they remove from a key, then changed.
 func (u *commitScope) touched(class EventClass, member []byte) {
 	if u.srv.subkeys&class != 0 {
-		u.Members = appendMember(u.Members, u.MembersTaken == len(u.Members), member)
+		u.Members = memberlist.Append(u.Members, u.MembersTaken == len(u.Members), member)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/memberlist"
 	"github.com/zsetd/zsetd/server/internal/score"
 	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
@@ -254,7 +255,7 @@ func (u *commitScope) markLines(q *queue, e *effect) {
 		}
 	default:
 		if s, ok := u.srv.valueOf(q).(*zset.Set); ok {
-			for member := range eachMember(e.members) {
+			for member := range memberlist.Each(e.members) {
 				if at, ok := s.Score(member); ok {
 					if l := q.Groups[point(at)]; l != nil {
 						l.mark()

@@ -54,7 +54,10 @@ func waitCommand(c *engine.Call) {
 }
 
 func waitaof(c *engine.Call) {
-	local := c.IntIn(0, 1, "ERR value is out of range, value must between 0 and 1")
+	local := c.Int()
+	if local < 0 || local > 1 {
+		c.Fail("ERR value is out of range, value must between 0 and 1")
+	}
 	replicas := c.IntIn(0, math.MaxInt64, "ERR value is out of range, must be positive")
 	deadline, ok := waitDeadline(c)
 	if !ok {

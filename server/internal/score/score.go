@@ -219,6 +219,9 @@ func parseBound(b []byte) (x Score, exclusive, ok bool) {
 	if len(b) > 0 && b[0] == '(' {
 		b, exclusive = b[1:], true
 	}
+	if Hexadecimal(b) { // other than scores, bounds are decimal
+		return x, exclusive, false
+	}
 	if x.Number, ok = protocol.ParseFloat(b); ok {
 		return x, exclusive, true
 	}
@@ -232,7 +235,6 @@ func parseBound(b []byte) (x Score, exclusive, ok bool) {
 	if len(b) == 0 {
 		return x, exclusive, true
 	}
-	b = bytes.TrimLeft(b, " \t\n\v\f\r")
 	if x.Number, ok = protocol.ParseFloat(b); ok {
 		return x, exclusive, true
 	}
@@ -242,4 +244,12 @@ func parseBound(b []byte) (x Score, exclusive, ok bool) {
 	var err error
 	x.Number, err = strconv.ParseFloat(protocol.View(b), 64)
 	return x, exclusive, !math.IsNaN(x.Number) && (err == nil || errors.Is(err, strconv.ErrRange))
+}
+
+// Hexadecimal reports whether b begins as a hexadecimal number, perhaps with a sign.
+func Hexadecimal(b []byte) bool {
+	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
+		b = b[1:]
+	}
+	return len(b) > 1 && b[0] == '0' && b[1]|0x20 == 'x'
 }

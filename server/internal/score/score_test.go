@@ -48,8 +48,6 @@ func TestParseRange(t *testing.T) {
 		"(1 (2":             {Min: 1, MinExclusive: true, Max: 2, MaxExclusive: true},
 		"-inf +inf":         {Min: math.Inf(-1), Max: math.Inf(1)},
 		"(@now-1s @nowms":   {Min: 1_699_999_999.123456, MinExclusive: true, Max: 1_700_000_000_123},
-		"0x10 1e400":        {Min: 16, Max: math.Inf(1)},
-		"\t\t-1 ":           {Min: -1, Max: 0},
 		"1\x00x 2":          {Min: 1, Max: 2},
 		"-inf (@nowms+1000": {Min: math.Inf(-1), Max: 1_700_000_001_123, MaxExclusive: true},
 	} {
@@ -59,7 +57,7 @@ func TestParseRange(t *testing.T) {
 			t.Errorf("%q is %+v, %t, want %+v", text, got, ok, want)
 		}
 	}
-	for _, text := range []string{"a 1", "1 b", "nan 1", "1 nan", "((1 2", "1_000 2", "@nov 1", "1 (@now+", "* 1"} {
+	for _, text := range []string{"a 1", "1 b", "nan 1", "1 nan", "((1 2", "1_000 2", "0x10 20", "\t1 2", "@nov 1", "1 (@now+", "* 1"} {
 		lo, hi, _ := strings.Cut(text, " ")
 		if r, ok := ParseRange([]byte(lo), []byte(hi)); ok {
 			t.Errorf("%q is a range: %+v", text, r)

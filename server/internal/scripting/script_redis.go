@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"log/slog"
+	"math"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -116,12 +117,19 @@ func (a *api) arguments(L *lua.LState) (argv [][]byte, wrong string) {
 	return argv, ""
 }
 
-// number returns the text of a number.
+// number returns the text of a number: that of a score, but for the sign of zero, which is
+// left out, and that of NaN, which C on amd64 sets for 0/0.
 func (a *api) number(x float64) []byte {
 	if cap(a.numbers)-len(a.numbers) < 32 {
 		a.numbers = make([]byte, 0, numbersSize)
 	}
 	at := len(a.numbers)
+	switch {
+	case x == 0:
+		x = 0
+	case x != x && math.Signbit(x):
+		a.numbers = append(a.numbers, '-')
+	}
 	a.numbers = protocol.AppendFloat(a.numbers, x)
 	return a.numbers[at:len(a.numbers):len(a.numbers)]
 }
@@ -228,7 +236,7 @@ func (a *api) setresp(L *lua.LState) int {
 func (a *api) setRepl(L *lua.LState) int {
 	a.run(L, "redis.set_repl")
 	if L.GetTop() != 1 {
-		a.fail(L, "redis.set_repl() requires two arguments.")
+		a.fail(L, "redis.set_repl() requires one argument.")
 	}
 	f, _ := luaconv.ToNumber(L.Get(1))
 	if int32(truncate(f))&^3 != 0 {
@@ -267,7 +275,7 @@ func (a *api) log(L *lua.LState) int {
 	}
 	level := int32(truncate(f))
 	if level < 0 || level > 3 {
-		a.fail(L, "Invalid debug level.")
+		a.fail(L, "Invalid log level.")
 	}
 	var line strings.Builder
 	for i := 2; i <= n; i++ {

@@ -35,9 +35,6 @@ func parseXreadOptions(c *engine.Call, withGroup bool) xreadOptions {
 	for c.More() && o.keys == nil {
 		switch {
 		case c.Len() >= 2 && c.Is("BLOCK"):
-			if c.Session.Script {
-				c.Fail("ERR " + string(c.Argv[0]) + " command is not allowed with BLOCK option from scripts")
-			}
 			o.blocks = true
 			o.deadline = deadlineMilliseconds(c)
 		case c.Len() >= 2 && c.Is("COUNT"):
