@@ -389,22 +389,6 @@ func (p *peer) settled(c *client, argv []string) error {
 // id is the ID of a client that waits.
 func (c *client) id() int { return c.owes }
 
-// notHere are commands about replicas and modules, which TestFactsAsRedis has.
-var notHere = []string{"module|", "failover"}
-
-// isSuperset reports whether the elements of ours hold those of Redis.
-func isSuperset(ours, redis []string) bool {
-	for _, e := range redis {
-		if slices.ContainsFunc(notHere, func(name string) bool { return strings.Contains(e, `"`+name) }) {
-			continue
-		}
-		if _, found := slices.BinarySearch(ours, e); !found {
-			return false
-		}
-	}
-	return true
-}
-
 // sameClients compares lines of CLIENT LIST as far as they do not depend on
 // addresses, times and memory.
 func sameClients(ours, redis string) bool {
