@@ -354,7 +354,7 @@ func fill(t *testing.T, rdb redis.UniversalClient) {
 		must[int64](t)(rdb.RPush(ctx, "list:"+id, "a", "b", id).Result())
 		must[int64](t)(rdb.SAdd(ctx, "set:"+id, "a", id).Result())
 		must[int64](t)(rdb.HSet(ctx, "hash:"+id, "f", id).Result())
-		must[int64](t)(rdb.ZAdd(ctx, "zset:"+id, redis.Z{Score: float64(i) / 3, Member: id}).Result())
+		must[int64](t)(rdb.ZAdd(ctx, "zset:"+id, redis.Z{Score: float64(i) / 4, Member: id}).Result())
 		must[string](t)(rdb.XAdd(ctx, &redis.XAddArgs{Stream: "stream:" + id, Values: []any{"f", id}}).Result())
 		must[string](t)(rdb.XGroupCreate(ctx, "stream:"+id, "group", "0").Result())
 		must[[]redis.XStream](t)(rdb.XReadGroup(ctx, &redis.XReadGroupArgs{Group: "group", Consumer: "c", Streams: []string{"stream:" + id, ">"}}).Result())
