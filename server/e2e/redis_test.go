@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -72,18 +71,18 @@ func tryRedis(t *testing.T, path string, args []string) string {
 		}
 	})
 	addr := "127.0.0.1:" + port
+	c := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})
+	defer c.Close()
 	up := false
-	wait.Until(t, "redis-server listens", func() bool {
+	wait.Until(t, path+" is ready", func() bool {
 		select {
 		case <-ended:
 			return true
 		default:
 		}
-		nc, err := net.Dial("tcp", addr)
-		if err == nil {
-			nc.Close()
-		}
-		up = err == nil
+		// Another program may have opened the port first, and this one is about to end.
+		info, err := c.InfoMap(context.Background(), "server").Result()
+		up = err == nil && info["Server"]["process_id"] == fmt.Sprint(cmd.Process.Pid)
 		return up
 	})
 	if !up {
