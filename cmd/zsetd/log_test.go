@@ -193,7 +193,7 @@ func TestStartLog(t *testing.T) {
 		line := 0
 		lines := strings.Split(out.String(), "\n")
 		for j, wanted := range [][]string{
-			{"starting zsetd", "version", "7.2.4", strconv.Itoa(os.Getpid()), conf, filepath.Join(dir, "zsetd.db")},
+			{"starting zsetd", "version", "8.6.3", strconv.Itoa(os.Getpid()), conf, filepath.Join(dir, "zsetd.db")},
 			{"data loaded", filepath.Join(dir, "zsetd.db")},
 			{"Ready to accept connections unix", socket},
 			{"stopping", "SHUTDOWN"},

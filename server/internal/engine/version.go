@@ -7,7 +7,7 @@ import (
 
 // RedisVersion is the version of Redis whose commands and replies zsetd implements.
 // Clients read it to find out which features they may use.
-const RedisVersion = "7.2.4"
+const RedisVersion = "8.6.3"
 
 // ExtensionSince is the version in COMMAND DOCS for commands that Redis does not have:
 // the version of zsetd that introduced them.
