@@ -30,6 +30,9 @@
 // one of the same size, or as often as possible in a minute. The peak is the
 // maximum over the whole time.
 //
+// The floor (floor.go) is a server that only replies to PING: an epoll loop with a read and a
+// write for each request.
+//
 // Replication (replication.go) has a primary and a replica of the same kind: the time of a
 // full synchronization, the longest time in which the primary answers a PING meanwhile,
 // its CPU time with that of a forked process, and its CPU per operation of a workload

@@ -20,6 +20,10 @@ import (
 func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
+	if len(os.Args) == 3 && os.Args[1] == floorCommand {
+		fmt.Fprintln(os.Stderr, "bench:", serveFloor(os.Args[2]))
+		os.Exit(1)
+	}
 	if err := run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -47,7 +51,7 @@ func run(ctx context.Context) error {
 	flag.StringVar(&o.redis, "redis", "redis-server", "the server that it is compared with")
 	flag.StringVar(&o.valkey, "valkey", "valkey-server", "another one, if it can be found")
 	flag.BoolVar(&o.short, "short", false, "a run of less than two minutes, on a tenth of the data: to see that all is well")
-	flag.StringVar(&o.work, "work", "", "a regular expression: the works to run, data sets of which to measure the memory, replication, durable, start, console (only so), or with -scale quantities")
+	flag.StringVar(&o.work, "work", "", "a regular expression: the works to run, data sets of which to measure the memory, floor, replication, durable, start, console (only so), or with -scale quantities")
 	flag.IntVar(&o.clients, "clients", 50, "how many clients there are")
 	flag.IntVar(&o.rounds, "rounds", 0, "how often each server does each work; 3, or 2 in a short run")
 	flag.DurationVar(&o.length, "length", 0, "how long a round is; 1.2s, 500ms with -scale, or 300ms in a short run")
@@ -93,12 +97,13 @@ func run(ctx context.Context) error {
 	list := slices.DeleteFunc(works(l), func(w work) bool { return !chosen.MatchString(w.title()) })
 	data := slices.DeleteFunc(shapes(part), func(s shape) bool { return !chosen.MatchString(s.name) })
 	starts := chosen.MatchString(startWork)
+	floor := chosen.MatchString(floorCommand)
 	replicates := chosen.MatchString("replication")
 	durable := slices.DeleteFunc(durableWorks(), func(w work) bool { return !chosen.MatchString(w.title()) })
 	viewers := o.work != "" && chosen.MatchString("console viewers") // a whole run would take minutes more
 	withConsole := slices.DeleteFunc([]work{zadd(1), zadd(16)}, func(w work) bool { return o.work == "" || !chosen.MatchString("console "+w.title()) })
 	console := viewers || len(withConsole) > 0 && len(list) == 0
-	if !o.scale && len(list) == 0 && len(data) == 0 && !replicates && !starts && !console && len(durable) == 0 {
+	if !o.scale && len(list) == 0 && len(data) == 0 && !floor && !replicates && !starts && !console && len(durable) == 0 {
 		return fmt.Errorf("no workload matches %q", o.work)
 	}
 	r := &report{targets: targets, begun: time.Now(), machine: machine(), loadBefore: load(), members: l.members, options: o}
@@ -116,6 +121,11 @@ func run(ctx context.Context) error {
 	}
 	if err := r.measureWorks(ctx, list, l); err != nil {
 		return err
+	}
+	if floor {
+		if err := r.measureFloor(ctx, l); err != nil {
+			return err
+		}
 	}
 	for i, s := range data {
 		row, err := measureMemory(ctx, targets, s, pause, ch)

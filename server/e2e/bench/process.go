@@ -18,10 +18,11 @@ import (
 
 // A target is a kind of server.
 type target struct {
-	name   string
-	binary string
-	flags  []string // disable persistence
-	env    []string // in addition to the environment of this process
+	name    string
+	binary  string
+	command string   // the first of two arguments, the other is the port; "" for servers with parameters
+	flags   []string // disable persistence
+	env     []string // in addition to the environment of this process
 }
 
 // server is a running server.
@@ -58,6 +59,9 @@ func (t target) startIn(ctx context.Context, dir string) (*server, error) {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	l.Close()
 	args := append([]string{"--port", port, "--bind", "127.0.0.1", "--maxclients", "4000"}, t.flags...)
+	if t.command != "" {
+		args = []string{t.command, port}
+	}
 	s := &server{target: t, cmd: exec.CommandContext(ctx, t.binary, args...), port: port, dir: dir, done: make(chan struct{})}
 	s.cmd.Dir = dir
 	s.cmd.Env = append(os.Environ(), t.env...)

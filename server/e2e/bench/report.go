@@ -20,6 +20,7 @@ type report struct {
 	rows                  []row
 	memory                []memoryRow
 	idle                  idleRow
+	floor                 []floorRow
 	replication           []replicationRow
 	durable               []row
 	starts                []startRow
@@ -237,6 +238,13 @@ func (r *report) markdown(plot string) string {
 		rows = append(rows, r.memoryCells(m))
 	}
 	markdownTable(&b, r.memoryColumns(), rows)
+	rows = nil
+	for _, row := range r.floor {
+		rows = append(rows, r.floorCells(row))
+	}
+	if len(rows) > 0 {
+		markdownTable(&b, r.floorColumns(), rows)
+	}
 	rows = nil
 	for _, row := range r.replication {
 		rows = append(rows, r.replicationCells(row))
