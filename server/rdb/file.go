@@ -173,8 +173,11 @@ func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, e
 				producers = value
 			}
 		case opResize:
-			in.length()
-			in.length()
+			keys := in.length()
+			in.length() // those with deadlines
+			if c.Announced != nil && !in.bad {
+				c.Announced(e.DB, keys)
+			}
 		case opSlot:
 			in.length()
 			in.length()
@@ -355,6 +358,14 @@ func (w *Writer) AppendStreamDB(dst []byte, db int) []byte {
 	return w.add(w.codec.appendText(dst, strconv.AppendInt(nil, int64(db), 10)), start)
 }
 
+// AppendSize announces the number of keys of a database, and of those with deadlines, before
+// the first of them.
+func (w *Writer) AppendSize(dst []byte, db, keys, timed int) []byte {
+	start := len(dst)
+	dst = append(w.appendSelect(dst, db), opResize)
+	return w.add(appendLength(appendLength(dst, uint64(keys)), uint64(timed)), start)
+}
+
 // AppendKey appends a key, its deadline (milliseconds since 1970, 0 for none) and its value.
 func (w *Writer) AppendKey(dst []byte, db int, key string, value any, deadline int64) []byte {
 	start := len(dst)
@@ -362,10 +373,7 @@ func (w *Writer) AppendKey(dst []byte, db int, key string, value any, deadline i
 }
 
 func (w *Writer) appendKey(dst []byte, db int, key string, value any, deadline int64) []byte {
-	if db != w.db {
-		w.db = db
-		dst = appendLength(append(dst, opSelect), uint64(db))
-	}
+	dst = w.appendSelect(dst, db)
 	if deadline != 0 {
 		dst = binary.LittleEndian.AppendUint64(append(dst, opDeadlineMs), uint64(deadline))
 	}
@@ -374,10 +382,19 @@ func (w *Writer) appendKey(dst []byte, db int, key string, value any, deadline i
 	return w.codec.appendValue(dst, form, value)
 }
 
+// appendSelect appends the selection of a database, unless it is selected.
+func (w *Writer) appendSelect(dst []byte, db int) []byte {
+	if db == w.db {
+		return dst
+	}
+	w.db = db
+	return appendLength(append(dst, opSelect), uint64(db))
+}
+
 // WriteKey appends what AppendDeadlines and AppendKey append, but passes dst on to write
 // whenever it has more than 64 KB between two elements of the value. It returns what is left,
-// which must be written next. Encodings for targets since Redis 7.0 may be longer. write may
-// keep its argument. After an error of write, WriteKey ends with that error.
+// which must be written next. Encodings for targets since Redis 7.0 may be longer. write must
+// not keep its argument. After an error of write, WriteKey ends with that error.
 func (w *Writer) WriteKey(dst []byte, write func([]byte) error, db int, key string, value any, deadline int64) (rest []byte, err error) {
 	c, start := w.codec, len(dst)
 	c.spill = func(part []byte) ([]byte, bool) {
@@ -386,7 +403,7 @@ func (w *Writer) WriteKey(dst []byte, write func([]byte) error, db int, key stri
 			start = 0
 			err = write(part)
 		}
-		return make([]byte, 0, spillBytes+spillBytes/8), err == nil
+		return part[:0], err == nil
 	}
 	defer func() { c.spill = nil }()
 	if dst = w.appendDeadlines(dst, value); err == nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/zsetd/zsetd/server/internal/keyspace"
@@ -63,5 +64,30 @@ func TestWriteKey(t *testing.T) {
 				t.Errorf("%s: %v after %d calls, want the error of call %d", key, err, calls, fail+1)
 			}
 		}
+	}
+}
+
+// A file announces the number of keys of each database, and of those with deadlines, which
+// the reader of the file may use.
+func TestAnnounced(t *testing.T) {
+	limits := keyspace.DefaultLimits()
+	c := NewCodec(&limits)
+	w := NewWriter(c, Replica)
+	file := w.AppendSize(w.AppendHead(nil), 3, 70_000, 2)
+	file = w.AppendKey(file, 3, "key", keyspace.NewString([]byte("value")), 0)
+	file = w.AppendEnd(w.AppendSize(file, 1, 0, 0))
+	var got []uint64
+	keys := 0
+	c.Announced = func(db, n uint64) { got = append(got, db, n) }
+	if _, err := c.ReadFile(bytes.NewReader(file), func(e Entry) error {
+		if keys++; e.DB != 3 || e.Key != "key" {
+			t.Errorf("key %q of database %d", e.Key, e.DB)
+		}
+		return nil
+	}); err != nil || keys != 1 {
+		t.Fatalf("%d keys, %v", keys, err)
+	}
+	if want := []uint64{3, 70_000, 1, 0}; !slices.Equal(got, want) {
+		t.Errorf("announced %d, want %d", got, want)
 	}
 }

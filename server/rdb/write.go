@@ -62,6 +62,10 @@ type Codec struct {
 	// SkipChecksums accepts payloads without verifying their checksums.
 	SkipChecksums bool
 
+	// Announced is called with the number of keys that a file announces for a database,
+	// before the keys of that. It may be nil. The number may be wrong.
+	Announced func(db, keys uint64)
+
 	crc  *crcTables
 	lzf  lzf
 	pack []byte // a listpack under construction

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -14,6 +15,7 @@ type clients struct {
 	Monitors map[*Session]struct{}
 
 	slow         slowConsumers // has a lock of its own
+	written      sync.Pool     // of *[blockSize]byte: blocks of output that were written
 	clientMemory clientMemory
 	warnedOfHTTP time.Time
 }

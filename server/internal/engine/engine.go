@@ -181,6 +181,7 @@ func New(o Options, p Parts) (*Engine, error) {
 	srv.applyConfig()
 	srv.SetClock(srv.Clock())
 	srv.timer = time.AfterFunc(math.MaxInt64, srv.OnTimer)
+	srv.written.New = func() any { return new([blockSize]byte) }
 	srv.sampled[0].at = srv.At
 	srv.StartMemory = max(leastMemory, UsedMemory()-before) // the collector may have run meanwhile
 	srv.logStart()

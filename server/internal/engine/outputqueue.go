@@ -106,10 +106,17 @@ func (s *Session) seal(next []byte) {
 	s.Sealed += len(b)
 }
 
+// Recycle takes back output that a transport has written. Any goroutine may call it.
+func (s *Session) Recycle(out []byte) {
+	if cap(out) == blockSize {
+		s.Engine.written.Put((*[blockSize]byte)(out[:blockSize]))
+	}
+}
+
 // post appends a message that other code has encoded.
 func (s *Session) post(b []byte) {
 	if n := s.Out.Len(); n > blockSize/2 && n+len(b) > blockSize {
-		s.seal(make([]byte, 0, blockSize))
+		s.seal(s.Engine.written.Get().(*[blockSize]byte)[:0])
 	}
 	s.Out.Raw(b)
 	s.pending()
@@ -135,6 +142,9 @@ func (s *Session) leaveWaiting() {
 // block, spare becomes the new one.
 func (s *Session) next(spare []byte) (out []byte) {
 	if len(s.blocks) == 0 {
+		if spare == nil && s.Replica {
+			spare = s.Engine.written.Get().(*[blockSize]byte)[:0]
+		}
 		out = s.Out.Swap(spare)
 	} else {
 		out, s.blocks[0] = s.blocks[0], nil

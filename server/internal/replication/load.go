@@ -81,11 +81,21 @@ func (r countingReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// mostReserved is the maximum number of keys that a table is made for before they are there:
+// some 13 MB. The number that a file announces may be wrong.
+const mostReserved = 1 << 20
+
 // read reads an RDB file into a keyspace. It returns the number of keys, and the database
 // that the stream has selected.
 func (l *link) read(payload io.Reader, data *keyspace.Keyspace) (keys, db int, err error) {
 	source := bufio.NewReaderSize(countingReader{payload, l}, rdb.ReadSize)
-	info, err := rdb.NewCodec(&data.Limits).ReadFile(source, func(x rdb.Entry) error {
+	codec := rdb.NewCodec(&data.Limits)
+	codec.Announced = func(db, n uint64) {
+		if db < uint64(data.Len()) && data.DB(int(db)).Len() == 0 {
+			data.DB(int(db)).Reserve(int(min(n, mostReserved)))
+		}
+	}
+	info, err := codec.ReadFile(source, func(x rdb.Entry) error {
 		keys++
 		if keys%1024 == 0 && l.ctx.Err() != nil {
 			return errLeft

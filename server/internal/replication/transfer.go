@@ -22,9 +22,10 @@ type transfer struct {
 	snapshot  *keyspace.Snapshot
 	codec     *rdb.Codec
 	target    rdb.Target
-	functions bool   // the function libraries only
-	db        int    // that the stream has selected
-	mark      string // 40 characters that end a file without a length; "" if the length is sent
+	functions bool           // the function libraries only
+	sizes     map[int][2]int // keys of each database, and those of them with deadlines, that are not announced yet
+	db        int            // that the stream has selected
+	mark      string         // 40 characters that end a file without a length; "" if the length is sent
 	began     time.Time
 	sent      int64
 	keys      int
@@ -41,6 +42,9 @@ const (
 	// yieldInterval is after which time a transfer sleeps, for yieldTime.
 	yieldInterval = time.Millisecond
 	yieldTime     = 20 * time.Microsecond
+	// partSize is how many bytes are appended to the output of the replicas at once, half a
+	// block of their queues.
+	partSize = 32 << 10
 	// window is how many bytes may wait for a replica before the transfer waits.
 	window = 1 << 20
 	// windowPoll is the interval at which a transfer that waits looks again.
@@ -84,7 +88,12 @@ func (p *Primary) beginTransfer(group []*replica) {
 	limits := p.engine.Keys.Limits
 	t := &transfer{
 		p: p, replicas: group, codec: rdb.NewCodec(&limits), target: rdb.Replica, functions: group[0].functions,
-		snapshot: p.engine.Keys.Snapshot(), began: time.Now(),
+		snapshot: p.engine.Keys.Snapshot(), sizes: map[int][2]int{}, began: time.Now(),
+	}
+	for i := range p.engine.Keys.Len() {
+		if db := p.engine.Keys.DB(i); db.Len() > 0 {
+			t.sizes[i] = [2]int{db.Len(), db.Volatile()}
+		}
 	}
 	switch p.engine.Config.ReplFieldDeadlines {
 	case "redis":
@@ -178,7 +187,7 @@ func (t *transfer) encode(write func([]byte) error) error {
 			if err := write(out); err != nil {
 				return err
 			}
-			out = make([]byte, 0, leastWrite+leastWrite/4)
+			out = out[:0]
 		}
 		t.yield()
 	}
@@ -194,7 +203,17 @@ func (t *transfer) append(w *rdb.Writer, out []byte, k keyspace.SnapshotKey) []b
 	case t.functions:
 		return out
 	}
-	return w.AppendKey(w.AppendDeadlines(out, k.Value), k.DB, k.Key, k.Value, k.Deadline)
+	return w.AppendKey(w.AppendDeadlines(t.announce(w, out, k.DB), k.Value), k.DB, k.Key, k.Value, k.Deadline)
+}
+
+// announce appends the size of a database before its first key.
+func (t *transfer) announce(w *rdb.Writer, out []byte, db int) []byte {
+	n, ok := t.sizes[db]
+	if !ok {
+		return out
+	}
+	delete(t.sizes, db)
+	return w.AppendSize(out, db, n[0], n[1])
 }
 
 // write is append for a key that may be large: it passes parts on to write. The lock is
@@ -204,7 +223,7 @@ func (t *transfer) write(w *rdb.Writer, out []byte, write func([]byte) error, k 
 		return t.append(w, out, k), nil
 	}
 	t.keys++
-	return w.WriteKey(out, write, k.DB, k.Key, k.Value, k.Deadline)
+	return w.WriteKey(t.announce(w, out, k.DB), write, k.DB, k.Key, k.Value, k.Deadline)
 }
 
 // yield lets the loops run if the transfer has run for some time. A goroutine that waits
@@ -221,7 +240,7 @@ func (t *transfer) yield() {
 // most of what they were sent.
 func (t *transfer) send(b []byte) error {
 	for len(b) > 0 {
-		part := b[:min(len(b), window/4)]
+		part := b[:min(len(b), partSize)]
 		if err := t.sendPart(part); err != nil {
 			return err
 		}
@@ -316,8 +335,9 @@ func (t *transfer) sendFile() (err error) {
 	if err := t.send(fmt.Appendf(nil, "$%d\r\n", length)); err != nil {
 		return err
 	}
+	buffer := make([]byte, min(window/4, length))
 	for length > 0 {
-		b := make([]byte, min(window/4, length))
+		b := buffer[:min(int64(len(buffer)), length)]
 		if _, err := io.ReadFull(file, b); err != nil {
 			return err
 		}

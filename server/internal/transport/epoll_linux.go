@@ -122,21 +122,6 @@ type loop struct {
 	quit     bool
 }
 
-// traffic holds counters that the loop has not added to the engine's yet.
-type traffic struct{ input, output, reads, writes int64 }
-
-func (c *traffic) flushTo(e *engine.Engine) {
-	if c.reads > 0 {
-		e.Input.Add(c.input)
-		e.Reads.Add(c.reads)
-	}
-	if c.writes > 0 {
-		e.Output.Add(c.output)
-		e.Writes.Add(c.writes)
-	}
-	*c = traffic{}
-}
-
 // polled is a connection of a loop. Fields without a note belong to its holder.
 type polled struct {
 	input
@@ -460,8 +445,12 @@ func (l *loop) flushNotified() {
 		}
 		if out := c.out; out != nil {
 			c.out = nil
-			if c.write(out) && c.spare == nil && cap(out) <= keepOut {
+			switch {
+			case !c.write(out):
+			case c.spare == nil && cap(out) <= keepOut:
 				c.spare = out[:0] // keep a small buffer: subscribers tend to receive again
+			default:
+				c.sess.Recycle(out)
 			}
 		}
 		l.proceed(c)
@@ -874,6 +863,9 @@ func (c *polled) write(out []byte) (written bool) {
 			c.rest = out[n:]
 			c.sess.RecordUnsent(len(c.rest))
 			return written
+		}
+		if written {
+			c.sess.Recycle(out)
 		}
 		written = true
 		if out = c.sess.Written(); out == nil {
