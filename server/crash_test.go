@@ -37,7 +37,7 @@ func TestCrashChild(t *testing.T) {
 	if len(words) < 3 {
 		t.Skip("it is run by TestKilled")
 	}
-	config := map[string]string{}
+	config := map[string]string{"auto-aof-rewrite-min-size": "200kb"}
 	for i := 2; i+1 < len(words); i += 2 {
 		config[words[i]] = words[i+1]
 	}
@@ -47,7 +47,7 @@ func TestCrashChild(t *testing.T) {
 	}
 	// Journals and waste are dropped all the time, so that this is killed, too.
 	srv.Locked(func() {
-		srv.Keeper.Limits = persist.Limits{Pending: 64 << 20, Journal: 200 << 10, Waste: 1 << 20, Cleared: 1000}
+		srv.Keeper.Limits = persist.Limits{Pending: 64 << 20, Small: 200 << 10, Waste: 1 << 20, Cleared: 1000}
 	})
 	l, err := net.Listen("unix", words[1])
 	if err != nil {

@@ -19,8 +19,9 @@ import (
 
 // lowerLimits makes a keeper rewrite its file all the time.
 func lowerLimits(srv *testServer, waste int64) {
+	say(srv, "CONFIG SET auto-aof-rewrite-min-size 16kb")
 	srv.Locked(func() {
-		srv.Keeper.Limits = persist.Limits{Pending: 1 << 20, Journal: 16 << 10, Waste: waste, Cleared: 50}
+		srv.Keeper.Limits = persist.Limits{Pending: 1 << 20, Small: 16 << 10, Waste: waste, Cleared: 50}
 	})
 }
 

@@ -141,8 +141,6 @@ func keptParameters() []Parameter {
 		keptYesNo("rdb-save-incremental-fsync", true, oneFile),
 		keptText("appendfilename", "appendonly.aof", oneFile).immutable(),
 		keptText("appenddirname", "appendonlydir", oneFile).immutable(),
-		anyInt("auto-aof-rewrite-percentage", 100, oneFile),
-		keptSize("auto-aof-rewrite-min-size", 64<<20, 0, math.MaxInt64, oneFile),
 		keptYesNo("aof-rewrite-incremental-fsync", true, oneFile),
 		keptYesNo("aof-load-truncated", true, "no effect: after a crash the data file has its last complete transaction"),
 		keptYesNo("aof-use-rdb-preamble", true, oneFile),

@@ -40,6 +40,8 @@ type Settings struct {
 	StopWrites          bool
 	Appendonly          bool
 	Appendfsync         string
+	RewritePercentage   int64
+	RewriteMinSize      int64
 	Notify              string // letters of event classes
 	ProtoMaxBulk        int64  // bytes
 	QueryBufferLimit    int64  // bytes

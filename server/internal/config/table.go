@@ -163,6 +163,11 @@ func Parameters() []Parameter {
 		enum("appendfsync", "everysec", func(c *Settings) *string { return &c.Appendfsync }, "everysec", "always", "no").
 			about("Time of writes with appendonly: `always` writes and syncs each change before its reply is sent; `everysec` and " +
 				"`no` write every second."),
+		number("auto-aof-rewrite-percentage", 100, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.RewritePercentage }).
+			about("Size of the journals in the data file, in percent of the values in it, from which on the server rewrites the values " +
+				"that they change and drops them; 0 disables this."),
+		size("auto-aof-rewrite-min-size", 64<<20, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.RewriteMinSize }).
+			about("Size of journals and values in bytes up to which auto-aof-rewrite-percentage has no effect."),
 		yesNo("stop-writes-on-bgsave-error", true, func(c *Settings) *bool { return &c.StopWrites }).
 			about("Whether the server rejects writes after it failed to save, until a save succeeds."),
 		classes().

@@ -138,13 +138,13 @@ type failing struct {
 // Limits are the sizes that trigger writes and rewrites. Tests lower them.
 type Limits struct {
 	Pending int   // largest journal in memory: above it the journal is written whatever the rules say, or dropped if it cannot be written
-	Journal int64 // size of the journals in a file above which they may be dropped
+	Small   int64 // size of the bases in a file up to which a fresh file replaces it when journals are to be dropped
 	Waste   int64 // size of the waste in a file above which it may be rewritten
 	Cleared int64 // keys cleared with their databases above which the file may be rewritten without them
 }
 
 func defaultLimits() Limits {
-	return Limits{Pending: 64 << 20, Journal: 16 << 20, Waste: 16 << 20, Cleared: 10_000}
+	return Limits{Pending: 64 << 20, Small: 16 << 20, Waste: 16 << 20, Cleared: 10_000}
 }
 
 // Checkpoint is a snapshot.Checkpoint on its way to the file.

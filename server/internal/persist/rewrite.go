@@ -97,11 +97,11 @@ func databases(keys *keyspace.Keyspace) map[uint64]*keyspace.DB {
 }
 
 // considerRewrite begins to rewrite a part of the file, or all of it, if that is
-// worth its cost, and reports whether it has. It bounds the file to about two to
-// three times the size of the data, and each byte of a journal is rewritten about
-// once at most.
+// worth its cost, and reports whether it has. With the default parameters it bounds the
+// file to about two to three times the size of the data, or 100 MB, and each byte of a
+// journal is rewritten about once at most.
 func (k *Keeper) considerRewrite() bool {
-	var idle, wanted bool
+	var idle, wanted, outgrown bool
 	var s Figures
 	var live, cleared int64
 	var epoch uint64
@@ -113,6 +113,7 @@ func (k *Keeper) considerRewrite() bool {
 			live += int64(k.o.Keys.DB(i).Len())
 		}
 		cleared = k.o.Keys.Cleared() - k.cleared
+		outgrown = k.outgrown()
 	})
 	switch {
 	case !idle:
@@ -120,10 +121,10 @@ func (k *Keeper) considerRewrite() bool {
 	case wanted || s.Size-s.Used > max(k.Limits.Waste, s.Used) || cleared > max(k.Limits.Cleared, live):
 		k.beginFresh()
 		return true
-	case s.Journal > max(k.Limits.Journal, s.Bases) && s.Bases <= k.Limits.Journal:
+	case outgrown && s.Bases <= k.Limits.Small:
 		k.beginFresh() // costs little more, and leaves a file without free pages
 		return true
-	case s.Journal > max(k.Limits.Journal, s.Bases):
+	case outgrown:
 		r, err := k.journaled()
 		if errors.Is(err, snapshot.ErrReplaced) {
 			return false // the next checkpoint fails, and reports it
@@ -140,6 +141,14 @@ func (k *Keeper) considerRewrite() bool {
 		return true
 	}
 	return false
+}
+
+// outgrown reports whether the journals are to be dropped, by the two parameters of
+// Redis: the file of which they speak is here the bases and the journals.
+func (k *Keeper) outgrown() bool {
+	c, journal, bases := k.o.Settings, k.Stats.Journal, k.Stats.Bases
+	return c.RewritePercentage > 0 && journal > 0 && journal+bases > c.RewriteMinSize &&
+		float64(journal) >= float64(bases)/100*float64(c.RewritePercentage)
 }
 
 // journaled lists the keys that the journals in the file name.
