@@ -293,3 +293,34 @@ func TestHalfOpenLink(t *testing.T) {
 		})
 	}
 }
+
+// TestTransferDelay checks that a transfer takes its time with rdb-key-save-delay, in which
+// the replica has its old data or none, and that it ends when the replica leaves.
+func TestTransferDelay(t *testing.T) {
+	primary := zsetdNode(t, nil)
+	primary.run(incompressible(100)...)
+	tests := map[string]string{"swapdb": "$3\r\nold\r\n", "flushdb": "-LOADING "}
+	for load, want := range tests {
+		t.Run(load, func(t *testing.T) {
+			primary.run("CONFIG SET rdb-key-save-delay 200000")
+			replica := zsetdNode(t, map[string]string{"repl-diskless-load": load})
+			replica.run("SET key old")
+			host, port, _ := net.SplitHostPort(primary.addr)
+			replica.run("REPLICAOF " + host + " " + port)
+			transfers := func() bool {
+				return replica.info("master_sync_in_progress") == "1" && replica.info("master_sync_read_bytes") != "0"
+			}
+			wait.Until(t, "the transfer has begun", transfers)
+			if got := replica.do("GET", "key"); !strings.HasPrefix(got, want) {
+				t.Errorf("GET: %q, want %q", got, want)
+			}
+			if got := primary.do("CLIENT", "KILL", "TYPE", "replica"); got != ":1\r\n" {
+				t.Errorf("CLIENT KILL: %q", got)
+			}
+			wait.Until(t, "the replica comes again, for a new transfer", func() bool { return primary.info("slave0") != "" && transfers() })
+			primary.run("CONFIG SET rdb-key-save-delay 0")
+			replica.linked()
+			primary.same(replica)
+		})
+	}
+}

@@ -88,6 +88,7 @@ type Settings struct {
 	ReplDisklessSync     bool
 	ReplDisklessDelay    int64 // seconds
 	ReplDisklessReplicas int64
+	ReplKeyDelay         int64 // microseconds; of negative ones, the number of keys that one is for
 	ReplPingPeriod       int64 // seconds
 	ReplTimeout          int64 // seconds
 	ReplFieldDeadlines   string

@@ -140,9 +140,11 @@ func Parameters() []Parameter {
 			about("IP address of the replica in INFO and ROLE of its primary; empty means that of its connection."),
 		number("replica-announce-port", 0, 0, 65535, func(c *Settings) *int64 { return &c.ReplicaAnnouncePort }).also("slave-announce-port").
 			about("Port of the replica in INFO and ROLE of its primary; 0 means `port`."),
-		enum("repl-diskless-load", "disabled", func(c *Settings) *string { return &c.ReplDisklessLoad }, "disabled", "on-empty-db", "swapdb").
+		enum("repl-diskless-load", "disabled", func(c *Settings) *string { return &c.ReplDisklessLoad }, "disabled", "on-empty-db", "swapdb", "flushdb").
 			about("What a replica does with its data while it receives those of the primary, always without a file: `swapdb` serves them until the new ones are complete, which takes the memory of both; " +
-				"`disabled` and `on-empty-db` drop them first."),
+				"the others drop them first."),
+		number("rdb-key-save-delay", 0, math.MinInt32, math.MaxInt32, func(c *Settings) *int64 { return &c.ReplKeyDelay }).hide().
+			about("Microseconds that a transfer to replicas waits after each key, for tests; -n means one after every n keys."),
 		enum("repl-field-deadlines", "no", func(c *Settings) *string { return &c.ReplFieldDeadlines }, "no", "redis", "valkey").immutable().
 			about("Whether replicas have the deadlines of fields of hashes: `redis` if all are Redis since 7.4 or zsetd, `valkey` if all are Valkey since 9 or zsetd. Others " +
 				"cannot load the data then. With `no` all kinds of replicas can, and Redis and Valkey remove a field when it expires at the primary. After another " +

@@ -168,8 +168,12 @@ func (t *transfer) encode(write func([]byte) error) error {
 	out := w.AppendStreamDB(w.AppendHead(nil), t.db)
 	for more := true; more; {
 		var shared []keyspace.SnapshotKey // encoded without the lock
+		delay, n, before := int64(0), pieceKeys, t.keys
 		t.p.engine.Locked(func() {
-			more = t.snapshot.Next(pieceKeys, pieceTime, func(k keyspace.SnapshotKey) {
+			if delay = t.p.engine.Config.ReplKeyDelay; delay != 0 {
+				n = 1
+			}
+			more = t.snapshot.Next(n, pieceTime, func(k keyspace.SnapshotKey) {
 				if k.Shared {
 					shared = append(shared, k)
 				} else {
@@ -183,11 +187,14 @@ func (t *transfer) encode(write func([]byte) error) error {
 				return err
 			}
 		}
-		if len(out) >= leastWrite {
+		if len(out) >= leastWrite || delay != 0 {
 			if err := write(out); err != nil {
 				return err
 			}
 			out = out[:0]
+		}
+		if delay != 0 && !t.delay(delay, t.keys-before) {
+			return errNoReceivers
 		}
 		t.yield()
 	}
@@ -233,6 +240,21 @@ func (t *transfer) yield() {
 	if now := time.Now(); now.Sub(t.yielded) > yieldInterval {
 		time.Sleep(yieldTime)
 		t.yielded = time.Now()
+	}
+}
+
+// delay waits as rdb-key-save-delay wants it after a number of keys. It returns false if no
+// replica waits for the data any more.
+func (t *transfer) delay(each int64, keys int) bool {
+	pause := time.Duration(each) * time.Microsecond * time.Duration(keys)
+	if each < 0 {
+		pause = time.Microsecond * time.Duration(keys) / time.Duration(-each)
+	}
+	select {
+	case <-t.p.quit:
+		return false
+	case <-time.After(pause):
+		return !t.deserted()
 	}
 }
 
