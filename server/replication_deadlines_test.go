@@ -120,6 +120,50 @@ func TestFieldDeadlines(t *testing.T) {
 	}
 }
 
+// TestFollowFieldDeadlines checks that a zsetd that follows Redis 8 or Valkey 9 has the
+// deadlines of fields, from the file and from the stream, and keeps them when it is promoted.
+func TestFollowFieldDeadlines(t *testing.T) {
+	for _, n := range newerServers() {
+		t.Run(n.name, func(t *testing.T) {
+			if n.path(t) == "" {
+				t.Skipf("%s is not installed", n.name)
+			}
+			port := unusedPort(t)
+			primary := &node{peer: n.start(t, "--port", port, "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", noPings), t: t, addr: "127.0.0.1:" + port}
+			change := func(part string) {
+				primary.run(strings.Split(strings.ReplaceAll("HSET h# f 1 g 2 i 3 j 4 k 5|HPEXPIREAT h# 33000000000000 FIELDS 3 f g i|HINCRBY h# f 1|HSET h# g 3|HPERSIST h# FIELDS 1 i|"+
+					"HSETEX h# PXAT 33000000000001 FIELDS 2 l 1 m 2|HSETEX h# KEEPTTL FIELDS 1 l 2|HGETEX h# PXAT 33000000000002 FIELDS 1 j|HPEXPIREAT h# 1 FIELDS 1 k|"+
+					"COPY h# c#|HSET e# f 1|HPEXPIREAT e# 1 FIELDS 1 f", "#", part), "|")...)
+			}
+			change("1")
+			replica := zsetdNode(t, nil)
+			replica.follow(primary)
+			change("2")
+			primary.run("HPEXPIREAT h1 33000000000003 FIELDS 2 g i", "HDEL h1 f", "DEL c1", "RENAME h1 c1")
+			wait.Until(t, "the replica has the stream", func() bool { return replica.offset() >= primary.offset() && primary.offset() > 0 })
+			same := func(when string) {
+				t.Helper()
+				for key := range strings.FieldsSeq("h1 h2 c1 c2 e1 e2") {
+					for _, read := range [][]string{{"HLEN", key}, {"HMGET", key, "f", "g", "i", "j", "k", "l", "m"}, {"HPEXPIRETIME", key, "FIELDS", "7", "f", "g", "i", "j", "k", "l", "m"}} {
+						if theirs, ours := primary.do(read...), replica.do(read...); ours != theirs {
+							t.Errorf("%s: %s %s: %q here, %q in %s", when, read[0], key, ours, theirs, n.name)
+						}
+					}
+				}
+			}
+			same("following")
+			if got := replica.do("HPEXPIRETIME", "h2", "FIELDS", "3", "f", "l", "j"); got != "*3\r\n:33000000000000\r\n:33000000000001\r\n:33000000000002\r\n" {
+				t.Errorf("HPEXPIRETIME: %q", got)
+			}
+			if got := replica.info("unexpected_error_replies"); got != "0" {
+				t.Errorf("unexpected_error_replies is %s", got)
+			}
+			replica.run("REPLICAOF NO ONE")
+			same("promoted")
+		})
+	}
+}
+
 // TestDeadlinesTransferred checks that zsetd has the deadlines of a primary, from the file
 // and from the stream, also from a stream that passes through redis-server.
 func TestDeadlinesTransferred(t *testing.T) {

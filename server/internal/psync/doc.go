@@ -9,8 +9,8 @@
 // # Protocol
 //
 // It is described in the manual of Redis, "Redis replication", and observed at its
-// servers. The replica sends PING, AUTH, REPLCONF with its port, address and
-// capabilities, and PSYNC with a replication ID and the offset of the next byte, "? -1"
+// servers. The replica sends PING, AUTH, REPLCONF with its port, address,
+// capabilities and version, and PSYNC with a replication ID and the offset of the next byte, "? -1"
 // for all data. The primary answers +FULLRESYNC id offset, or +CONTINUE with a new ID
 // if it has changed. The data are $length and that many bytes, or $EOF: with 40 bytes
 // that follow the data again. The stream consists of commands, each an array of bulk

@@ -170,6 +170,11 @@ func refused(step, reply string) error {
 	return &RefusedError{Step: step, Reply: text, Later: later}
 }
 
+// valkeyVersion is the oldest version of Valkey with all that package rdb reads. Valkey
+// sends nothing that an older one does not read, and no data at all if a hash has fields
+// with deadlines. Redis ignores it.
+const valkeyVersion = "9.0.0"
+
 // introduce sends AUTH and the facts of the replica. Primaries refuse facts that they do
 // not know, which does not matter.
 func (l *Link) introduce() error {
@@ -197,6 +202,7 @@ func (l *Link) introduce() error {
 		capabilities = append(capabilities, "capa", c)
 	}
 	send("REPLCONF", capabilities...)
+	send("REPLCONF", "REPLCONF", "version", valkeyVersion)
 	if err := l.write(out); err != nil {
 		return err
 	}

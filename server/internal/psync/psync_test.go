@@ -98,30 +98,30 @@ func TestHandshake(t *testing.T) {
 	}{
 		"all data": {
 			answers: map[string]string{"PING": "+PONG\r\n", "PSYNC": "\n\n+FULLRESYNC " + id + " 17\r\n"},
-			sent:    "PING;REPLCONF capa eof capa psync2;PSYNC ? -1", full: true, id: id, offset: 17,
+			sent:    "PING;REPLCONF capa eof capa psync2;REPLCONF version 9.0.0;PSYNC ? -1", full: true, id: id, offset: 17,
 		},
 		"everything announced": {
 			o:       Options{User: "u", Password: "p", Port: 7, Address: "a", Capabilities: []string{"x"}, ID: id, Offset: 9},
 			answers: map[string]string{"PING": "-NOAUTH Authentication required.\r\n", "REPLCONF": "-ERR what\r\n", "PSYNC": "+CONTINUE\r\n"},
-			sent:    "PING;AUTH u p;REPLCONF listening-port 7;REPLCONF ip-address a;REPLCONF capa eof capa psync2 capa x;PSYNC " + id + " 10", id: id, offset: 9,
+			sent:    "PING;AUTH u p;REPLCONF listening-port 7;REPLCONF ip-address a;REPLCONF capa eof capa psync2 capa x;REPLCONF version 9.0.0;PSYNC " + id + " 10", id: id, offset: 9,
 		},
 		"new ID": {
 			o:       Options{Password: "p", ID: strings.Repeat("e", 40), Offset: 1},
 			answers: map[string]string{"PSYNC": "+CONTINUE " + id + "\r\n"},
-			sent:    "PING;AUTH p;REPLCONF capa eof capa psync2;PSYNC " + strings.Repeat("e", 40) + " 2", id: id, offset: 1,
+			sent:    "PING;AUTH p;REPLCONF capa eof capa psync2;REPLCONF version 9.0.0;PSYNC " + strings.Repeat("e", 40) + " 2", id: id, offset: 1,
 		},
 		"failover": {
 			o:       Options{ID: id, Offset: 1, Failover: true},
-			answers: map[string]string{"PSYNC": "-ERR unknown command\r\n"}, sent: "PING;REPLCONF capa eof capa psync2;PSYNC " + id + " 2 FAILOVER",
+			answers: map[string]string{"PSYNC": "-ERR unknown command\r\n"}, sent: "PING;REPLCONF capa eof capa psync2;REPLCONF version 9.0.0;PSYNC " + id + " 2 FAILOVER",
 			err: "PSYNC: the primary replied \"ERR unknown command\"",
 		},
 		"before 2.8": {
 			answers: map[string]string{"PSYNC": "-ERR unknown command 'PSYNC'\r\n", "SYNC": "\n"},
-			sent:    "PING;REPLCONF capa eof capa psync2;PSYNC ? -1;SYNC", full: true, offset: -1,
+			sent:    "PING;REPLCONF capa eof capa psync2;REPLCONF version 9.0.0;PSYNC ? -1;SYNC", full: true, offset: -1,
 		},
 		"wrong password": {
 			o:       Options{Password: "p"},
-			answers: map[string]string{"AUTH": "-WRONGPASS no\r\n"}, sent: "PING;AUTH p;REPLCONF capa eof capa psync2", err: `AUTH: the primary replied "WRONGPASS no"`,
+			answers: map[string]string{"AUTH": "-WRONGPASS no\r\n"}, sent: "PING;AUTH p;REPLCONF capa eof capa psync2;REPLCONF version 9.0.0", err: `AUTH: the primary replied "WRONGPASS no"`,
 		},
 		"no link":        {answers: map[string]string{"PSYNC": "-NOMASTERLINK no\r\n"}, err: `PSYNC: the primary replied "NOMASTERLINK no"`, later: true},
 		"loading":        {answers: map[string]string{"PSYNC": "-LOADING x\r\n"}, err: `PSYNC: the primary replied "LOADING x"`, later: true},
