@@ -78,7 +78,7 @@ func timeCommandRow() engine.Command {
 }
 
 func timeCommand(c *engine.Call) {
-	us := c.Engine.At.UnixMicro()
+	us := c.Engine.Scope.Shown.Time(c.Engine.At).UnixMicro()
 	c.Reply.Array(2)
 	c.Reply.BulkInt(us / 1e6)
 	c.Reply.BulkInt(us % 1e6)

@@ -11,6 +11,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/acl"
+	"github.com/zsetd/zsetd/server/internal/clock"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/script"
 )
@@ -112,7 +113,8 @@ type ScriptRun struct {
 	busy     bool // has exceeded the threshold: other clients receive -BUSY
 	Killed   bool
 	memory   ScriptMemory
-	Slot     int // of the keys so far, in a cluster; -1 if there were none
+	outer    clock.Held // around the script
+	Slot     int        // of the keys so far, in a cluster; -1 if there were none
 }
 
 // ErrNoScript is an error of script commands.
@@ -137,7 +139,7 @@ func (r *ScriptRun) busyError() string {
 
 // Begin makes r the running script.
 func (sc *scripting) Begin(r *ScriptRun) {
-	sc.Running = r
+	sc.Running, r.outer = r, r.Engine.Scope.Shown.Hold(r.Engine.At)
 	r.memory.Begin(sc, r.Engine.Keys, r.Started)
 	sc.watched.Store(&r.memory)
 }
@@ -148,7 +150,7 @@ func (srv *Engine) EndScript(r *ScriptRun) {
 	r.State.Running, r.State.Interrupt = false, nil
 	sc.watched.Store(nil)
 	r.memory.End()
-	sc.Running = nil
+	sc.Running, srv.Scope.Shown = nil, r.outer
 	if sc.Session != nil && sc.Session.Out.Cap() > MaxKeptReply {
 		sc.Session.Out.Swap(nil)
 	}
@@ -453,7 +455,7 @@ func (r *ScriptRun) Call(argv [][]byte) (reply []byte, failed string) {
 	start := srv.At
 	c.execute(cmd, argv, names, s.DB, 0)
 	if r.Caller.cache != nil && cmd.reads() {
-		r.Caller.trackKeys(r.Row, r.Command) // all keys passed to the script, and no others
+		r.Caller.trackKeys(cmd, argv)
 	}
 	srv.recordCall(c, start)
 	r.Caller.ran++

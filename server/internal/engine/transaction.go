@@ -182,6 +182,7 @@ func exec(c *Call) {
 	c.Reply.Array(len(queue))
 	cmd, argv := c.Command, c.Argv
 	c.Nested, s.execing = true, len(queue)
+	outer := c.Engine.Scope.Shown.Hold(c.Engine.At)
 	for _, q := range queue {
 		mark, ended := s.Out.Len(), s.End != Serving
 		if d := s.Permit(q.cmd, q.argv, acl.InMulti); d == acl.Permitted {
@@ -195,6 +196,6 @@ func exec(c *Call) {
 			s.Out.Truncate(mark)
 		}
 	}
-	c.Nested, s.execing = false, 0
+	c.Nested, s.execing, c.Engine.Scope.Shown = false, 0, outer
 	c.Command, c.Argv = cmd, argv // the queue has replaced them
 }

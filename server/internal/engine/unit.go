@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/clock"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/memberlist"
 	"github.com/zsetd/zsetd/server/internal/tracking"
@@ -25,6 +26,7 @@ type commitScope struct {
 	ready   []*queue   // queues of changed keys
 	wake    []*Session // sessions to wake once the lock is released
 	serving bool
+	Shown   clock.Held // the time that commands show
 	running
 
 	Members      []byte              // members that the effects touch; see memberlist
