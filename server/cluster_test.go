@@ -115,8 +115,6 @@ COPY {a}1 {a}2 DB 1
 COPY {a}1 {a}3 DB 0
 COPY {a}1 b
 SORT {a}l BY nosort
-SORT {a}l BY x_*
-SORT {a}l GET #
 FLUSHALL
 SPUBLISH a b
 2 SSUBSCRIBE a b
@@ -576,5 +574,45 @@ func TestClusterScan(t *testing.T) {
 	// Of another node, or of this one before a restart, the position has no meaning.
 	if reply := p.do("CLUSTERSCAN", "other-{06S}-18446744073709551615", "COUNT", "1000"); !strings.Contains(reply, "k299") {
 		t.Errorf("a cursor of another node: %.100q", reply)
+	}
+}
+
+// TestSortInCluster: the patterns of SORT must form keys of the slot of the sorted key, as Redis
+// 8.6 has it.
+func TestSortInCluster(t *testing.T) {
+	srv, err := server.New(server.Options{Config: map[string]string{"cluster-enabled": "yes"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	do := func(args ...string) string {
+		list := make([]any, len(args))
+		for i, a := range args {
+			list[i] = a
+		}
+		got, err := srv.Do(t.Context(), list...)
+		return fmt.Sprint(got, err)
+	}
+	do("RPUSH", "{a}l", "2", "1")
+	for _, pattern := range []string{"{a}by*", "x{a}*", "{a}*->f*", "{a}{b*}", "x->{a}*", "{a}->*", "a", "{a}"} {
+		for _, option := range []string{"BY", "GET"} {
+			if got := do("SORT", "{a}l", option, pattern); strings.Contains(got, "denied") {
+				t.Errorf("%s %s: %s", option, pattern, got)
+			}
+		}
+	}
+	for _, pattern := range []string{"by*", "{a*}by*", "*{a}", "{}a*", "{*}a", "{b}*", "x*->{a}", "{a->*}b"} {
+		for _, option := range []string{"BY", "GET"} {
+			want := option + " option of SORT denied in Cluster mode when keys formed by the pattern may be in different slots."
+			if got := do("SORT", "{a}l", option, pattern); !strings.Contains(got, want) {
+				t.Errorf("%s %s: %s", option, pattern, got)
+			}
+		}
+	}
+	if got := do("SORT", "{a}l", "GET", "nosort"); !strings.Contains(got, "denied") {
+		t.Errorf("GET of a key of another slot: %s", got)
+	}
+	if got := do("SORT", "{a}l", "BY", "nosort", "GET", "#"); got != "[2 1] <nil>" {
+		t.Errorf("BY without a star, GET #: %s", got)
 	}
 }

@@ -133,6 +133,7 @@ func restore(c *engine.Call) {
 	}
 	c.Reply.OK()
 	if deadline != 0 && c.Past(deadline) {
+		c.Engine.ExpiredKeys++
 		if deleted {
 			c.Changed(key, engine.ClassGeneric, "del")
 		}

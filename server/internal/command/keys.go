@@ -515,6 +515,9 @@ func randomkeyRow() engine.Command {
 
 func randomkey(c *engine.Call) {
 	e := c.DB.Random(c.Rand())
+	if e == nil && c.Engine.PausedUntil != 0 && c.DB.Len() == c.DB.Volatile() {
+		e = c.DB.AnyKey(c.Rand(), false) // as in Redis, which removes no expired keys meanwhile
+	}
 	if e == nil {
 		c.Reply.Null()
 		return

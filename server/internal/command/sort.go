@@ -39,7 +39,7 @@ type sortOptions struct {
 	destination []byte
 }
 
-func parseSortOptions(c *engine.Call, readonly bool) sortOptions {
+func parseSortOptions(c *engine.Call, key []byte, readonly bool) sortOptions {
 	o := sortOptions{count: -1}
 	for c.More() {
 		switch {
@@ -55,8 +55,8 @@ func parseSortOptions(c *engine.Call, readonly bool) sortOptions {
 			o.store, o.destination = true, c.Bytes()
 		case c.Len() >= 2 && c.Is("BY"):
 			o.by = c.Bytes()
-			if bytes.IndexByte(cString(o.by), '*') >= 0 && c.Engine.Cluster != nil {
-				c.Fail("ERR BY option of SORT denied in Cluster mode.")
+			if bytes.IndexByte(cString(o.by), '*') >= 0 && c.Engine.Cluster != nil && !inSlotOf(key, o.by) {
+				c.Fail("ERR BY option of SORT denied in Cluster mode when keys formed by the pattern may be in different slots.")
 			}
 			if bytes.IndexByte(cString(o.by), '*') >= 0 && !c.ReadsAnyKey() {
 				c.Fail("ERR BY option of SORT denied due to insufficient ACL permissions.")
@@ -65,18 +65,32 @@ func parseSortOptions(c *engine.Call, readonly bool) sortOptions {
 			// follows.
 			o.unsort = o.unsort || bytes.IndexByte(cString(o.by), '*') < 0
 		case c.Len() >= 2 && c.Is("GET"):
-			if c.Engine.Cluster != nil {
-				c.Fail("ERR GET option of SORT denied in Cluster mode.")
+			pattern := c.Bytes()
+			if c.Engine.Cluster != nil && string(pattern) != "#" && !inSlotOf(key, pattern) {
+				c.Fail("ERR GET option of SORT denied in Cluster mode when keys formed by the pattern may be in different slots.")
 			}
 			if !c.ReadsAnyKey() {
 				c.Fail("ERR GET option of SORT denied due to insufficient ACL permissions.")
 			}
-			o.get = append(o.get, c.Bytes())
+			o.get = append(o.get, pattern)
 		default:
 			c.Fail(protocol.ErrSyntax)
 		}
 	}
 	return o
+}
+
+// inSlotOf reports whether all keys that a pattern forms are in the slot of key: the pattern
+// has no star, or a hash tag before it.
+func inSlotOf(key, pattern []byte) bool {
+	before, _, star := bytes.Cut(pattern, []byte("*"))
+	if star {
+		_, tagged, _ := bytes.Cut(before, []byte("{"))
+		if bytes.IndexByte(tagged, '}') < 1 {
+			return false
+		}
+	}
+	return engine.KeySlot(pattern) == engine.KeySlot(key)
 }
 
 // window returns the requested part of n elements: [start, end).
@@ -118,7 +132,7 @@ func sortRo(c *engine.Call) { sort(c, true) }
 
 func sort(c *engine.Call, readonly bool) {
 	key := c.Bytes()
-	o := parseSortOptions(c, readonly)
+	o := parseSortOptions(c, key, readonly)
 	if !c.OK() {
 		return
 	}
