@@ -164,7 +164,13 @@ func TestUsersFile(t *testing.T) {
 		t.Errorf("files: %v", names)
 	}
 
-	// Loading ends the sessions of all but the default user.
+	// Loading ends the sessions of users that are not in the file, and the others have the new rules.
+	if got := asLines(t, srv, "alice", "ACL", "SETUSER", "late", "on", "nopass"); got != "+OK\n" {
+		t.Errorf("SETUSER: %s", got)
+	}
+	late := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
+	defer late.Close()
+	admin.Login(late, srv.ACL.Users["late"])
 	other := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
 	defer other.Close()
 	admin.Login(other, srv.ACL.Users["bob"])
@@ -174,8 +180,11 @@ func TestUsersFile(t *testing.T) {
 	defer s.Close()
 	admin.Login(s, srv.ACL.Users["alice"])
 	_, out, ending := s.Turn([][][]byte{{[]byte("ACL"), []byte("LOAD")}}, nil)
-	if string(out) != "+OK\r\n" || !ending || !other.Ending() || standard.Ending() {
-		t.Errorf("LOAD: %q, %v, %v, %v", out, ending, other.Ending(), standard.Ending())
+	if string(out) != "+OK\r\n" || ending || !late.Ending() || other.Ending() || standard.Ending() {
+		t.Errorf("LOAD: %q, %v, %v, %v, %v", out, ending, late.Ending(), other.Ending(), standard.Ending())
+	}
+	if other.User != srv.ACL.Users["bob"] || s.User != srv.ACL.Users["alice"] {
+		t.Error("LOAD: a session has the rules of before")
 	}
 	if got := asLines(t, srv, "alice", "ACL", "LIST"); got != list {
 		t.Errorf("after SAVE and LOAD:\n%s\n%s", got, list)

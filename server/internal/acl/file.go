@@ -19,7 +19,7 @@ func MergeSelectors[T string | []byte](words []T) (rules []string, open string) 
 		word := string(w)
 		closes := strings.HasSuffix(word, ")")
 		switch {
-		case strings.HasPrefix(word, "(") && !closes:
+		case selector == nil && strings.HasPrefix(word, "(") && !closes:
 			selector = []string{word}
 		case selector != nil:
 			selector = append(selector, word)

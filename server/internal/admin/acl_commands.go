@@ -79,6 +79,9 @@ func aclDeluserRow() engine.Command {
 }
 
 func aclDeluser(c *engine.Call) {
+	for i := 2; i < len(c.Argv); i++ {
+		c.Redact(i)
+	}
 	a, names := c.Engine.ACL, c.Rest()
 	for _, name := range names {
 		if string(name) == acl.DefaultUser {
@@ -185,6 +188,7 @@ func aclGetuserRow() engine.Command {
 }
 
 func aclGetuser(c *engine.Call) {
+	c.Redact(2)
 	u := c.Engine.ACL.Users[c.String()]
 	r := c.Reply
 	if u == nil {

@@ -96,17 +96,14 @@ func hello(c *engine.Call) {
 			c.Fail("NOPROTO unsupported protocol version")
 		}
 	}
-	var u *acl.User
-	var name []byte
+	var name, user, password []byte
 	named := false
 	for c.More() {
 		switch {
 		case c.Len() >= 3 && c.Is("AUTH"):
 			c.Redact(1 + c.Pos())
 			c.Redact(2 + c.Pos())
-			if u = credentials(c, c.Bytes(), c.Bytes()); u == nil {
-				c.Fail(errWrongPass)
-			}
+			user, password = c.Bytes(), c.Bytes()
 		case c.Len() >= 2 && c.Is("SETNAME"):
 			name, named = c.Bytes(), true
 			if !validClientName(name) {
@@ -120,7 +117,12 @@ func hello(c *engine.Call) {
 		return
 	}
 	s := c.Session
-	if u != nil {
+	if user != nil { // of the last AUTH
+		u := credentials(c, user, password)
+		if u == nil {
+			c.Reply.Error(errWrongPass)
+			return
+		}
 		Login(s, u)
 	}
 	if !s.Authenticated {

@@ -114,9 +114,9 @@ func (srv *Engine) usersFile() string {
 	return filepath.Join(srv.Config.Dir, path)
 }
 
-// LoadUsersFile replaces all users by those of the file, and ends the sessions of
-// all but the default user. If the file has errors it does nothing, and returns all
-// of them, in Redis's words.
+// LoadUsersFile replaces all users by those of the file. It ends the sessions of users that
+// the file does not have, and those that DropSubscribers names. If the file has errors it
+// does nothing, and returns all of them, in Redis's words.
 func (srv *Engine) LoadUsersFile(me *Session) (problems string) {
 	a := srv.ACL
 	users, problems := a.ReadFile(srv.usersFile(), srv.Config.ACLFile)
@@ -125,7 +125,16 @@ func (srv *Engine) LoadUsersFile(me *Session) (problems string) {
 	}
 	srv.DropSubscribers(a.Standard, users[acl.DefaultUser], me)
 	for _, u := range a.Replace(users) {
-		srv.DropSessions(u, me)
+		if next := users[u.Name]; next == nil {
+			srv.DropSessions(u, me)
+		} else {
+			srv.DropSubscribers(u, next, me)
+		}
+	}
+	for _, s := range srv.Sessions {
+		if next := users[s.User.Name]; next != nil {
+			s.User = next
+		}
 	}
 	return ""
 }
