@@ -50,6 +50,9 @@
 //	internal/keyspace     typed values behind two accessors
 //	internal/sequence     the values that are lists and streams
 //	internal/slotindex    the keys of each cluster slot
+//	internal/keysizes     the keys of each size
+//	internal/frequency    the counter of accesses to a key
+//	internal/operation    the operations of which a change consists
 //	internal/journal      the format of the changes of values
 //	internal/packed       byte strings in one slice
 //	internal/script       the Lua interpreter within limits
@@ -57,6 +60,7 @@
 //	internal/hotkeys      the keys that take the most
 //	internal/infotext     the text of INFO
 //	internal/memberlist   the members that an event has changed
+//	internal/nameindex    commands by name
 //	internal/slotstats    the work of a node of a cluster by slot
 //	internal/clock, process, score, glob, luaconv, longdouble, histogram, bitmap, geo, hyperloglog, lcs
 //	archive, rdb          data files and dumps

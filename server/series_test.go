@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/nameindex"
 )
 
 // TestNameIndex compares the index with a map of the names in lower case.
@@ -14,7 +15,7 @@ func TestNameIndex(t *testing.T) {
 	table := engine.NewTable(families())
 	check := func(name []byte) {
 		t.Helper()
-		if got, want := table.Index.Find(name), engine.Lookup(table.ByName, name); got != want {
+		if got, want := table.Index.Find(name), nameindex.Lookup(table.ByName, name); got != want {
 			t.Fatalf("%q: found %v, want %v", name, got, want)
 		}
 	}

@@ -59,8 +59,15 @@ func mayImport() map[string]struct{ imports, why string } {
 			"-net -os -io -log/slog",
 			"an index of strings: the keyspace is above it",
 		},
+		"server/internal/nameindex": {"-net -os -io -log/slog", "an index of names: commands are above it"},
+		"server/internal/keysizes":  {"-net -os -io -log/slog", "it counts numbers: the keyspace is above it"},
+		"server/internal/frequency": {"-net -os -io -log/slog", "an algorithm on numbers: the keyspace is above it"},
+		"server/internal/operation": {
+			"server/internal/journal server/internal/sequence -net -os -io -log/slog",
+			"a form of changes: the keyspace writes them, and its followers read them",
+		},
 		"server/internal/keyspace": {
-			"server/internal/journal server/internal/packed server/internal/sequence server/internal/slotindex zset zset/table -net -os -io/fs -log/slog",
+			"server/internal/frequency server/internal/journal server/internal/keysizes server/internal/operation server/internal/packed server/internal/sequence server/internal/slotindex zset zset/table -net -os -io/fs -log/slog",
 			"the keyspace holds values: clients, files and networks are above it",
 		},
 		"server/archive": {
@@ -136,12 +143,12 @@ func mayImport() map[string]struct{ imports, why string } {
 			"forward moves requests and replies: the engine, which knows no other server, decides which ones",
 		},
 		"server/internal/replication": {
-			"protocol server/internal/config server/internal/engine server/internal/keyspace server/internal/sequence server/internal/psync server/rdb",
+			"protocol server/internal/config server/internal/engine server/internal/keyspace server/internal/operation server/internal/sequence server/internal/psync server/rdb",
 			"replication feeds replicas through sessions and the lock of the engine; no part of the engine knows its protocol",
 		},
 		"server/internal/engine": {
 			"protocol server/archive server/internal/acl server/internal/address server/internal/clock server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist server/internal/process server/rdb server/internal/score server/internal/script server/internal/subscription server/internal/tracking zset " +
-				"server/internal/glob server/internal/histogram server/internal/hotkeys server/internal/infotext server/internal/longdouble server/internal/memberlist server/internal/slotstats " +
+				"server/internal/glob server/internal/histogram server/internal/hotkeys server/internal/infotext server/internal/longdouble server/internal/memberlist server/internal/nameindex server/internal/slotstats " +
 				"github.com/yuin/gopher-lua github.com/zeebo/xxh3 golang.org/x/sys",
 			"the engine executes commands and has none: the packages with handlers are above it",
 		},

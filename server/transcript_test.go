@@ -105,7 +105,7 @@ func TestTranscripts(t *testing.T) {
 // sections that are not marked as zsetd's own.
 func TestTranscriptsOfNewer(t *testing.T) {
 	judgeTranscripts(t, newerServers()[0], "hash-expire", "hash-getex", "hash-expire-time", "stream-claim",
-		"stream-idempotence", "stream-references", "stream-groups", "stream-blocking", "stream")
+		"stream-idempotence", "stream-references", "stream-groups", "stream-blocking", "stream", "keysizes")
 }
 
 // TestTranscriptsOfValkey judges Valkey by the transcript of what Redis lacks and Valkey has.

@@ -15,6 +15,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/acl"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/histogram"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/persist"
 	"github.com/zsetd/zsetd/server/internal/process"
 	"github.com/zsetd/zsetd/server/internal/subscription"
@@ -46,6 +47,7 @@ func infoSections() []infoSection {
 		{"latencystats", false, infoLatencystats},
 		{"cluster", true, infoCluster},
 		{"keyspace", true, infoKeyspace},
+		{"keysizes", true, infoKeysizes},
 	}
 }
 
@@ -504,6 +506,29 @@ func infoKeyspace(srv *engine.Engine, t *infotext.Text) {
 		if db := srv.Keys.DB(i); db.Len() > 0 {
 			line := fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d,subexpiry=%d", db.Len(), db.Volatile(), db.AverageTTL(), db.Timed()) // subexpiry: in Redis since 7.4, for hashes
 			t.Field("db"+strconv.Itoa(i), line)
+		}
+	}
+}
+
+func infoKeysizes(srv *engine.Engine, t *infotext.Text) {
+	t.Title("Keysizes")
+	for i := range srv.Keys.Len() {
+		db := srv.Keys.DB(i)
+		if db.Len() == 0 {
+			continue
+		}
+		lengths, memory := db.Sizes()
+		prefix := "db" + strconv.Itoa(i) + "_distrib_"
+		t.Counts(prefix+"strings_sizes", lengths.Kind(uint8(keyspace.KindString)))
+		collections := []keyspace.Kind{keyspace.KindList, keyspace.KindSet, keyspace.KindZset, keyspace.KindHash}
+		names := []string{"lists", "sets", "zsets", "hashes"}
+		for i, k := range collections {
+			t.Counts(prefix+names[i]+"_items", lengths.Kind(uint8(k)))
+		}
+		for i, k := range collections {
+			if memory != nil {
+				t.Counts(prefix+names[i]+"_sizes", memory.Kind(uint8(k)))
+			}
 		}
 	}
 }

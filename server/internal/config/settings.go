@@ -72,6 +72,7 @@ type Settings struct {
 
 	ClusterEnabled         bool
 	ClusterSlotStats       string
+	KeyMemoryHistograms    bool
 	ClusterPort            int64
 	ClusterAnnounceIP      string
 	ClusterHostname        string

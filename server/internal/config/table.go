@@ -67,6 +67,8 @@ func Parameters() []Parameter {
 		yesNo("cluster-enabled", false, func(c *Settings) *bool { return &c.ClusterEnabled }).immutable().
 			about("Whether the server is a cluster with one node, which owns all slots unless CLUSTER DELSLOTS or FLUSHSLOTS removes them."),
 		slotStats(),
+		yesNo("key-memory-histograms", false, func(c *Settings) *bool { return &c.KeyMemoryHistograms }).
+			about("Whether INFO keysizes also counts lists, sets, sorted sets and hashes by their memory in bytes; `mem` in `cluster-slot-stats-enabled` implies it. It cannot be enabled at run time."),
 		text("cluster-announce-ip", "", func(c *Settings) *string { return &c.ClusterAnnounceIP }).
 			about("IP address of the node in replies to clients; empty means the address to which the client is connected."),
 		number("cluster-announce-port", 0, 0, 65535, func(c *Settings) *int64 { return &c.ClusterAnnouncePort }).

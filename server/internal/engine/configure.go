@@ -109,10 +109,11 @@ func (srv *Engine) Reconfigure(next *config.Settings, given []string) (name, why
 	if err := checkForwardTo(next.ForwardTo); err != nil {
 		return "forward-to", err.Error()
 	}
-	if before, _ := slotstats.ParseKinds(now.ClusterSlotStats); !before.Memory {
-		if kinds, _ := slotstats.ParseKinds(next.ClusterSlotStats); kinds.Memory {
-			return "cluster-slot-stats-enabled", errMemoryMetering
-		}
+	if kinds, _ := slotstats.ParseKinds(next.ClusterSlotStats); kinds.Memory && !srv.SlotKinds.Memory {
+		return "cluster-slot-stats-enabled", errMemoryMetering
+	}
+	if next.KeyMemoryHistograms && !now.KeyMemoryHistograms {
+		return "key-memory-histograms", errMemoryMetering
 	}
 	first := func(is func(name string) bool) string {
 		if i := slices.IndexFunc(given, is); i >= 0 {

@@ -174,8 +174,7 @@ func (srv *Engine) Reload(write, flush, merge bool) error {
 	}
 	defer k.HoldFiles()()
 	n := srv.Keys.Len()
-	loaded := keyspace.New(n, keyspace.Hooks{})
-	loaded.Limits, loaded.Frequency = srv.Keys.Limits, srv.Keys.Frequency
+	loaded := srv.Keys.Empty()
 	loaded.SetNow(srv.Keys.Now())
 	loader := archive.Loader{Keys: loaded}
 	if err := loader.Read(path); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/persist"
+	"github.com/zsetd/zsetd/server/internal/slotstats"
 	"github.com/zsetd/zsetd/server/internal/tracking"
 	"github.com/zsetd/zsetd/server/rdb"
 )
@@ -169,6 +170,8 @@ func New(o Options, p Parts) (*Engine, error) {
 		return nil, err
 	}
 	srv.Keys = keyspace.New(int(srv.Config.Databases), srv.hooks())
+	kinds, _ := slotstats.ParseKinds(srv.Config.ClusterSlotStats)
+	srv.Keys.CountMemory(kinds.Memory || srv.Config.KeyMemoryHistograms)
 	if srv.Config.ClusterEnabled {
 		srv.Cluster = newCluster()
 		srv.Keys.IndexSlots(SlotCount, KeySlot[string])

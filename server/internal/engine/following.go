@@ -122,7 +122,7 @@ func (srv *Engine) UnblockAll() {
 // keeps the last state until [Engine.Replace], so a server that ends meanwhile has that.
 // Clients receive the error -LOADING.
 func (srv *Engine) BeginReplacement(l *LoadState) {
-	srv.adopt(keyspace.New(srv.Keys.Len(), keyspace.Hooks{}))
+	srv.adopt(srv.Keys.Empty())
 	srv.Keeper.Suspend()
 	srv.Keeper.Loading = l
 	srv.loaded(srv)

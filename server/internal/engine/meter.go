@@ -30,9 +30,12 @@ func (srv *Engine) meters() bool {
 	return srv.SlotStats != nil || srv.HotKeys != nil && srv.HotKeys.Active(srv.At)
 }
 
-// limitMetering applies the parameter cluster-slot-stats-enabled.
+// limitMetering applies the parameters cluster-slot-stats-enabled and key-memory-histograms.
 func (srv *Engine) limitMetering() {
 	srv.SlotKinds, _ = slotstats.ParseKinds(srv.Config.ClusterSlotStats)
+	if !srv.SlotKinds.Memory && !srv.Config.KeyMemoryHistograms {
+		srv.Keys.CountMemory(false)
+	}
 	switch on := srv.Cluster != nil && (srv.SlotKinds.CPU || srv.SlotKinds.Net); {
 	case !on:
 		srv.SlotStats = nil
@@ -111,5 +114,5 @@ func (s *Session) meterQueued(argv [][]byte) {
 	}
 }
 
-// errMemoryMetering is the error of CONFIG SET cluster-slot-stats-enabled.
+// errMemoryMetering is the error of CONFIG SET with these parameters.
 const errMemoryMetering = "memory tracking cannot be enabled at runtime"

@@ -9,6 +9,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/acl"
 	"github.com/zsetd/zsetd/server/internal/config"
+	"github.com/zsetd/zsetd/server/internal/nameindex"
 )
 
 // Command is a row of facts and its handler. A container such as CONFIG has
@@ -94,9 +95,9 @@ func PlainSyntax(syntax string) string {
 // table looks up commands by name.
 type table struct {
 	ByName map[string]*Command
-	Index  nameIndex     // of ByName
-	Rows   []*Command    // in the order of families
-	Access *acl.Commands // Rows, as the ACL knows them
+	Index  nameindex.Index[Command] // of ByName
+	Rows   []*Command               // in the order of families
+	Access *acl.Commands            // Rows, as the ACL knows them
 }
 
 // NewTable compiles the rows of some families.
@@ -116,7 +117,7 @@ func NewTable(families [][]Command) *table {
 	}
 	t.Access = acl.NewCommands(specs)
 	t.Each(func(c *Command) { c.Access = t.Access.Named(c.Name) })
-	t.Index = newNameIndex(t.ByName)
+	t.Index = nameindex.New(t.ByName)
 	return t
 }
 
@@ -166,7 +167,7 @@ func (t *table) Rename(pairs string) error {
 		}
 		t.ByName[name] = c
 	}
-	t.Index = newNameIndex(t.ByName)
+	t.Index = nameindex.New(t.ByName)
 	return nil
 }
 
@@ -196,25 +197,10 @@ func (t *table) Find(argv [][]byte) (c *Command, names int) {
 	if c.ByArg == nil || len(argv) < 2 {
 		return c, 1
 	}
-	if sub := Lookup(c.ByArg, argv[1]); sub != nil {
+	if sub := nameindex.Lookup(c.ByArg, argv[1]); sub != nil {
 		return sub, 2
 	}
 	return c, 1
-}
-
-// Lookup finds a name case-insensitively without allocating.
-func Lookup(m map[string]*Command, name []byte) *Command {
-	var lower [64]byte
-	if len(name) > len(lower) {
-		return nil
-	}
-	for i, c := range name {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		lower[i] = c
-	}
-	return m[string(lower[:len(name)])]
 }
 
 // Named returns the command or subcommand ("config|get") of that name,
@@ -224,10 +210,10 @@ func (t *table) Named(name []byte) *Command {
 		if b != '|' {
 			continue
 		}
-		if c := Lookup(t.ByName, name[:i]); c != nil && c.ByArg != nil {
-			return Lookup(c.ByArg, name[i+1:])
+		if c := nameindex.Lookup(t.ByName, name[:i]); c != nil && c.ByArg != nil {
+			return nameindex.Lookup(c.ByArg, name[i+1:])
 		}
 		return nil
 	}
-	return Lookup(t.ByName, name)
+	return nameindex.Lookup(t.ByName, name)
 }

@@ -1,7 +1,9 @@
 package infotext
 
 import (
+	"iter"
 	"math"
+	"math/bits"
 	"strconv"
 )
 
@@ -35,6 +37,26 @@ func (t *Text) Size(name string, n int64) {
 	t.Field(name+"_human", HumanBytes(n))
 }
 
+// Counts appends a field with how many there are of each size; none if counts is empty. A
+// size is 0 or a power of two.
+func (t *Text) Counts(name string, counts iter.Seq2[uint64, int64]) {
+	var line []byte
+	for size, n := range counts {
+		if line != nil {
+			line = append(line, ',')
+		}
+		unit := max(bits.Len64(size)-1, 0) / 10
+		line = strconv.AppendUint(line, size>>(10*unit), 10)
+		if unit > 0 {
+			line = append(line, units[unit-1])
+		}
+		line = strconv.AppendInt(append(line, '='), n, 10)
+	}
+	if line != nil {
+		t.Field(name, string(line))
+	}
+}
+
 // Zeros writes fields that count features without an equivalent here.
 func (t *Text) Zeros(names ...string) {
 	for _, name := range names {
@@ -50,12 +72,14 @@ func Ratio(a, b int64) float64 {
 	return float64(a) / float64(b)
 }
 
+// units are the prefixes of the powers of 1024.
+const units = "KMGTPE"
+
 // HumanBytes writes a size as INFO does: 512B, 1.50K, 2.00M.
 func HumanBytes(n int64) string {
 	if n < 1024 {
 		return strconv.FormatInt(n, 10) + "B"
 	}
-	units := "KMGTPE"
 	i := 0
 	f := float64(n) / 1024
 	for f >= 1024 && i < len(units)-1 {

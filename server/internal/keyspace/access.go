@@ -1,26 +1,15 @@
 package keyspace
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+
+	"github.com/zsetd/zsetd/server/internal/frequency"
+)
 
 // The access field of an entry has 32 bits and one of two meanings: the time of the
-// last access in seconds since 1970 (LRU), or with Frequency the 24 bits of Redis's
-// LFU counter (evict.c): 16 bits for the minute of the last access, and 8 bits for
-// a logarithmic counter that decays with time. The meaning is the same for all
-// entries. After a change of Frequency the existing fields are misread until the
-// keys are accessed, as in Redis.
-
-// Frequency configures LFU counting.
-type Frequency struct {
-	On        bool
-	LogFactor int64 // larger values make the counter grow more slowly
-	DecayTime int64 // minutes after which a counter decreases by one; 0: never
-	Rand      *rand.Rand
-}
-
-const (
-	firstFrequency = 5 // counter of a new key
-	maxFrequency   = 255
-)
+// last access in seconds since 1970 (LRU), or with Frequency a counter of accesses
+// (package frequency). The meaning is the same for all entries. After a change of
+// Frequency the existing fields are misread until the keys are accessed, as in Redis.
 
 // used records an access to e.
 func (ks *Keyspace) used(e *Entry) {
@@ -28,7 +17,7 @@ func (ks *Keyspace) used(e *Entry) {
 		e.access = ks.seconds()
 		return
 	}
-	e.access = ks.frequency(ks.Frequency.more(ks.Frequent(e)))
+	e.access = ks.Frequency.Used(e.access, ks.now)
 }
 
 // Written records a change of a key as its last access, whatever NoTouch says.
@@ -43,40 +32,14 @@ func (ks *Keyspace) firstAccess() uint32 {
 	if !ks.Frequency.On {
 		return ks.seconds()
 	}
-	return ks.frequency(firstFrequency)
+	return frequency.New(ks.now)
 }
-
-// more returns the counter after one more access, a probabilistic increment.
-func (f *Frequency) more(counter uint8) uint8 {
-	if counter == maxFrequency {
-		return counter
-	}
-	base := max(0, int64(counter)-firstFrequency)
-	if f.Rand.Float64() < 1/(float64(base)*float64(f.LogFactor)+1) {
-		counter++
-	}
-	return counter
-}
-
-func (ks *Keyspace) minutes() uint16 { return uint16(ks.now / 60000) }
-
-func (ks *Keyspace) frequency(counter uint8) uint32 { return uint32(ks.minutes())<<8 | uint32(counter) }
 
 // Frequent returns the LFU counter of a key after decay.
-func (ks *Keyspace) Frequent(e *Entry) uint8 {
-	counter := uint8(e.access)
-	if ks.Frequency.DecayTime == 0 {
-		return counter
-	}
-	passed := ks.minutes() - uint16(e.access>>8)
-	if periods := int64(passed) / ks.Frequency.DecayTime; periods < int64(counter) {
-		return counter - uint8(periods)
-	}
-	return 0
-}
+func (ks *Keyspace) Frequent(e *Entry) uint8 { return ks.Frequency.Count(e.access, ks.now) }
 
 // SetFrequent sets the LFU counter of a key.
-func (ks *Keyspace) SetFrequent(e *Entry, counter uint8) { e.access = ks.frequency(counter) }
+func (ks *Keyspace) SetFrequent(e *Entry, counter uint8) { e.access = frequency.Of(ks.now, counter) }
 
 // RawAccess returns the access field: seconds since 1970, or minute and counter.
 func (e *Entry) RawAccess() uint32 { return e.access }

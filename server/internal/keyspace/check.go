@@ -1,6 +1,10 @@
 package keyspace
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/zsetd/zsetd/server/internal/keysizes"
+)
 
 // checker is the common interface of all values.
 type checker interface {
@@ -24,6 +28,7 @@ func (db *DB) check() error {
 			}
 		}
 	}
+	var sizes, memory keysizes.Histogram
 	for e := range db.entries.all() {
 		key := e.Key()
 		if e.state == stale {
@@ -35,7 +40,10 @@ func (db *DB) check() error {
 				return fmt.Errorf("db %d: key %q expires at %d, its index says %v (%v)", db.id, key, e.Deadline(), at, ok)
 			}
 		}
-		held += e.weight()
+		f := e.figures()
+		held += f.weight
+		sizes.Move(keysizes.None, f.class)
+		memory.Move(keysizes.None, f.class.With(f.weight))
 		if c, ok := e.Value().(checker); ok {
 			if c.Len() == 0 && !MayBeEmpty(c) {
 				return fmt.Errorf("db %d: key %q holds an empty %T", db.id, key, c)
@@ -54,6 +62,11 @@ func (db *DB) check() error {
 	}
 	if volatile != db.deadlines.Len() {
 		return fmt.Errorf("db %d: %d keys with a deadline, %d in the index", db.id, volatile, db.deadlines.Len())
+	}
+	if lengths, weights := db.Sizes(); *lengths != sizes {
+		return fmt.Errorf("db %d: counted lengths are %v, not %v", db.id, *lengths, sizes)
+	} else if weights != nil && *weights != memory {
+		return fmt.Errorf("db %d: counted memory is %v, not %v", db.id, *weights, memory)
 	}
 	empty := newDB(nil, 0, 0)
 	if held -= empty.entries.bytes() + empty.deadlines.Weight() + empty.members.Weight(); int64(held) != db.UsedBytes() {

@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"github.com/zsetd/zsetd/server/internal/journal"
+	"github.com/zsetd/zsetd/server/internal/operation"
 	"github.com/zsetd/zsetd/server/internal/packed"
 	"github.com/zsetd/zsetd/server/internal/sequence"
 )
@@ -122,72 +123,13 @@ func (x *Effect) Stream() (s *sequence.Stream, deadline int64) {
 	panic("BUG: a stream is not readable: " + err.Error())
 }
 
-// OpCode names an operation: the letter that it has in a journal.
-type OpCode byte
-
-// The operations of an effect. In parentheses are the fields of Operation that they
-// have.
-const (
-	OpNew      OpCode = journal.OpNew       // an empty value of the effect's kind
-	OpDelete   OpCode = journal.OpDeleteKey // the key is deleted
-	OpDeadline OpCode = journal.OpDeadline  // (N) the key expires at N, in milliseconds since 1970, or never if N is 0
-	OpString   OpCode = journal.OpString    // (Text) the string is this
-	OpWrite    OpCode = journal.OpWrite     // (N, Text) the string has this from offset N on
-
-	OpPut    OpCode = journal.OpPut    // (Text; hash: Value; sorted set: Score; stream: ID, Fields) a member, field or entry is added or changed
-	OpRemove OpCode = journal.OpRemove // (Text; stream: ID) a member, field or entry is removed
-	OpExpire OpCode = journal.OpMember // (Text, N) the member of a sorted set, or field of a hash, expires at N, in milliseconds since 1970, or never if N is 0
-
-	OpFront       OpCode = journal.OpFront       // (Text) an element in front of a list
-	OpBack        OpCode = journal.OpBack        // (Text) an element at its end
-	OpPopFront    OpCode = journal.OpPopFront    // the first element is removed
-	OpPopBack     OpCode = journal.OpPopBack     // the last element is removed
-	OpIndex       OpCode = journal.OpIndex       // (N, Text) element N is this
-	OpInsert      OpCode = journal.OpInsert      // (N, Text, Pivot, Before, AtEnd) this is inserted at N: see Operation
-	OpRemoveRange OpCode = journal.OpRemoveRange // (N, M) M elements from N on are removed, all before or all after the rest; of a stream: (ID) all entries before ID, or all if it is 0-0
-	OpMatching    OpCode = journal.OpMatching    // (N, Text) elements equal to this are removed: all if N is 0, the first N, or the last -N
-
-	OpID             OpCode = journal.OpID             // (ID, N, MaxDeleted) last ID, entries added, highest deleted ID
-	OpGroup          OpCode = journal.OpGroup          // (Text, New) the following operations apply to this group
-	OpDelivered      OpCode = journal.OpDelivered      // (ID, N) it has delivered the entries up to ID, which are N
-	OpRemoveGroup    OpCode = journal.OpRemoveGroup    // it is deleted
-	OpConsumer       OpCode = journal.OpConsumer       // (Text, N, M, New) the following operations apply to this consumer, which was seen at N and active at M
-	OpRemoveConsumer OpCode = journal.OpRemoveConsumer // it is deleted
-	OpDeliver        OpCode = journal.OpDeliver        // (ID, N, M) an entry is pending with it since N, and was delivered M times
-	OpAcknowledge    OpCode = journal.OpAcknowledge    // (ID) an entry is not pending in the group
-	OpIdempotence    OpCode = journal.OpIdempotence    // (N, M) identifiers of entries are kept for N seconds, M of each producer; none are kept so far
-	OpIdentify       OpCode = journal.OpIdentify       // (Text, Value, ID) the producer Text has used the identifier Value for an entry
-	OpOutdate        OpCode = journal.OpOutdate        // (N) some of the identifiers whose time is over at N, in milliseconds since 1970, are removed
-	OpIdentified     OpCode = journal.OpIdentified     // (N, M) N identifiers were used, and M used again
-)
-
-// Operation is one operation of an effect. Its fields alias the effect.
-//
-// An insertion at the front (N is 0) or, with AtEnd, at the end of a list has no pivot.
-// Any other is before, or after, the first element that equals Pivot. New says that the
-// group or consumer did not exist.
-type Operation struct {
-	Code       OpCode
-	Text       []byte
-	Value      []byte
-	Pivot      []byte
-	Fields     [][]byte // fields alternate with values
-	Score      float64
-	N, M       int64
-	ID         sequence.StreamID
-	MaxDeleted sequence.StreamID
-	Before     bool
-	AtEnd      bool
-	New        bool
-}
-
 // Operations yields the operations in order, except those of an effect with a whole stream
 // (see Stream). It is an iterator: range over x.Operations. The operation is valid until
 // the next one.
 //
 // Setting the value of a field, or the score of a member, keeps its deadline. As HSET and
 // ZADD do not, OpExpire with the same deadline follows then.
-func (x *Effect) Operations(yield func(*Operation) bool) {
+func (x *Effect) Operations(yield func(*operation.Operation) bool) {
 	if x.Whole() && x.Kind == KindStream {
 		return
 	}
@@ -202,110 +144,17 @@ func (x *Effect) Operations(yield func(*Operation) bool) {
 	}
 }
 
-func (x *Effect) operations(ops []byte, yield func(*Operation) bool) bool {
+func (x *Effect) operations(ops []byte, yield func(*operation.Operation) bool) bool {
 	o, hints := journal.Operands{Rest: ops}, journal.Operands{Rest: x.hints}
-	var op Operation
+	var op operation.Operation
 	for len(o.Rest) > 0 {
-		op = Operation{Code: OpCode(o.Rest[0]), Fields: op.Fields[:0]}
-		o.Rest = o.Rest[1:]
-		shown := op.decode(x.Kind, &o, &hints)
+		shown := op.Decode(kindCodes[x.Kind], &o, &hints)
 		if o.Failed || hints.Failed {
 			panic("BUG: an operation of an effect is not readable")
 		}
 		if shown && !yield(&op) {
 			return false
 		}
-	}
-	return true
-}
-
-// decode reads the operands, and reports whether the operation is one of the exported.
-func (op *Operation) decode(kind Kind, o, hints *journal.Operands) bool {
-	switch op.Code {
-	case OpNew:
-		o.Rest = o.Rest[1:]
-	case OpDelete:
-	case OpDeadline, OpOutdate:
-		op.N = int64(o.Number())
-	case OpString:
-		op.Text = o.Text()
-	case OpWrite:
-		op.N, op.Text = int64(o.Number()), o.Text()
-	default:
-		if kind == KindStream {
-			return op.decodeStream(o, hints)
-		}
-		return op.decodeCollection(kind, o, hints)
-	}
-	return true
-}
-
-func (op *Operation) decodeCollection(kind Kind, o, hints *journal.Operands) bool {
-	switch op.Code {
-	case OpPut:
-		op.Text = o.Text()
-		switch kind {
-		case KindHash:
-			op.Value = o.Text()
-		case KindZset:
-			op.Score = o.Score()
-		}
-	case OpRemove, OpFront, OpBack:
-		op.Text = o.Text()
-	case OpPopFront, OpPopBack:
-	case OpIndex:
-		op.N, op.Text = int64(o.Number()), o.Text()
-	case OpInsert:
-		op.N, op.Text = int64(o.Number()), o.Text()
-		if side := hints.Byte(); side == journal.AtEnd {
-			op.AtEnd = op.N > 0
-		} else {
-			op.Before, op.Pivot = side == journal.BeforePivot, hints.Text()
-		}
-	case OpRemoveRange:
-		op.N, op.M = int64(o.Number()), int64(o.Number())
-	case OpMatching:
-		op.N, op.Text = o.Signed(), o.Text()
-	case OpExpire:
-		op.Text, op.N = o.Text(), int64(o.Number())
-	case journal.OpOrdered:
-		return false
-	default:
-		o.Fail()
-	}
-	return true
-}
-
-func (op *Operation) decodeStream(o, hints *journal.Operands) bool {
-	switch op.Code {
-	case OpPut, journal.OpPutNewBlock:
-		op.Code, op.ID = OpPut, sequence.ReadID(o)
-		for n := 2 * o.Number(); n > 0 && !o.Failed; n-- {
-			op.Fields = append(op.Fields, o.Text())
-		}
-	case OpRemove, OpAcknowledge:
-		op.ID = sequence.ReadID(o)
-	case OpRemoveRange:
-		o.Number()
-		o.Number()
-		op.ID = sequence.ReadID(hints)
-	case OpID:
-		op.ID, op.N, op.MaxDeleted = sequence.ReadID(o), int64(o.Number()), sequence.ReadID(o)
-	case OpGroup:
-		op.Text, op.New = o.Text(), hints.Byte() != 0
-	case OpConsumer:
-		op.Text, op.N, op.M, op.New = o.Text(), o.Signed(), o.Signed(), hints.Byte() != 0
-	case OpDelivered:
-		op.ID, op.N = sequence.ReadID(o), o.Signed()
-	case OpDeliver:
-		op.ID, op.N, op.M = sequence.ReadID(o), o.Signed(), o.Signed()
-	case OpRemoveGroup, OpRemoveConsumer:
-	case OpIdempotence, OpIdentified:
-		op.N, op.M = int64(o.Number()), int64(o.Number())
-	case OpIdentify:
-		op.Text, op.Value, op.ID = o.Text(), o.Text(), sequence.ReadID(o)
-	default:
-		o.Fail()
 	}
 	return true
 }

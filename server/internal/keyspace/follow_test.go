@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/server/internal/journal"
+	"github.com/zsetd/zsetd/server/internal/operation"
 	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
@@ -261,7 +262,7 @@ func TestPinnedForBoth(t *testing.T) {
 				}
 			}
 			for op := range e.Operations {
-				if op.Code != OpNew {
+				if op.Code != operation.New {
 					operations++
 				}
 			}

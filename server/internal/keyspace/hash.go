@@ -218,7 +218,7 @@ func (db *DB) SetField(e *Entry, field, value []byte) (now *Entry, added bool) {
 			}
 			packed.SetPair(p, at, end, field, value)
 			e.setPairsSize(size)
-			e.valueLen = uint8(n)
+			db.resize(e, n)
 			return e, added
 		}
 		e = db.Unpacked(e)
@@ -242,7 +242,7 @@ func (db *DB) DeleteField(e *Entry, field []byte) (now *Entry, ok bool) {
 	}
 	size := len(packed.RemovePair(p, at, end, field))
 	e.setPairsSize(size)
-	e.valueLen--
+	db.resize(e, int(e.valueLen)-1)
 	if capacity := cap(p); capacity > 64 && size < capacity/2 && e.valueLen > 0 {
 		e = db.relocate(e, e.resized(pairsHeader+size, e.volatile()))
 	}

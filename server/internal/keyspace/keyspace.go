@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/zsetd/zsetd/server/internal/frequency"
+	"github.com/zsetd/zsetd/server/internal/keysizes"
 	"github.com/zsetd/zsetd/server/internal/packed"
 	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/server/internal/slotindex"
@@ -39,7 +41,7 @@ type Keyspace struct {
 	NoTouch bool
 
 	// Frequency configures the counting of accesses (LFU).
-	Frequency Frequency
+	Frequency frequency.Config
 
 	frozen   bool
 	standby  bool // frozen by Standby
@@ -97,6 +99,15 @@ func New(n int, hooks Hooks) *Keyspace {
 	}
 	ks.internal = newDB(ks, InternalDB, InternalSpace)
 	return ks
+}
+
+// Empty returns an empty keyspace with as many databases and the same settings, but no
+// hooks.
+func (ks *Keyspace) Empty() *Keyspace {
+	n := New(len(ks.dbs), Hooks{})
+	n.Limits, n.Frequency = ks.Limits, ks.Frequency
+	n.CountMemory(ks.internal.memory != nil)
+	return n
 }
 
 // InternalDB is the number of the server's internal database, which clients cannot
@@ -198,6 +209,8 @@ func (ks *Keyspace) Swap(i, j int) {
 	a.expired, b.expired = b.expired, a.expired
 	a.space, b.space = b.space, a.space
 	a.usedBytes, b.usedBytes = b.usedBytes, a.usedBytes
+	a.sizes, b.sizes = b.sizes, a.sizes
+	a.memory, b.memory = b.memory, a.memory
 	swapSnapshots(a, b)
 	ks.moved = true
 	if ks.rec != nil {
@@ -260,10 +273,12 @@ func (ks *Keyspace) Adopt(from *Keyspace) {
 		db.dropOwn()
 		db.addUsedBytes(of.usedBytes - db.usedBytes)
 		db.entries, db.deadlines, db.members, db.space = of.entries, of.deadlines, of.members, of.space
+		db.sizes, db.memory = of.sizes, of.memory
 	}
 	ks.internal.detachSnapshot()
 	ks.internal.entries = from.internal.entries
 	ks.internal.addUsedBytes(from.internal.usedBytes - ks.internal.usedBytes)
+	ks.internal.sizes, ks.internal.memory = from.internal.sizes, from.internal.memory
 	ks.spaces, ks.moved = max(ks.spaces, from.spaces), true
 	if ks.slots != nil {
 		ks.slots.Reset(ks.dbs[0].keys)
@@ -326,7 +341,9 @@ type DB struct {
 	views     map[string]view
 	snapshot  *snapshotTable // nil if no snapshot needs the keys any more
 	expired   int64
-	usedBytes int64 // the part of this database in Keyspace.usedBytes
+	usedBytes int64               // the part of this database in Keyspace.usedBytes
+	sizes     keysizes.Histogram  // of the keys, by length
+	memory    *keysizes.Histogram // by memory, unless that is not counted; see CountMemory
 }
 
 // newDB returns an empty database.
@@ -500,7 +517,7 @@ func (db *DB) add(e *Entry) *Entry {
 	if db.ks.rec != nil {
 		db.ks.rec.added(db, e)
 	}
-	db.trackWeight(e, 0)
+	db.trackWeight(e, figures{class: keysizes.None})
 	db.noteEdited(e)
 	if db.ks.hooks.Added != nil && db.id != InternalDB {
 		db.ks.hooks.Added(db, e.Key())

@@ -30,7 +30,7 @@ func (db *DB) opened(e *Entry) {
 	}
 	db.noteEdited(e)
 	if !e.packed() && e.state&weighedBit == 0 {
-		db.trackWeight(e, e.weight())
+		db.trackWeight(e, e.figures())
 	}
 	if db.ks.rec != nil {
 		db.ks.rec.observe(db, e)
@@ -169,7 +169,7 @@ func (db *DB) purge(e *Entry, limit int) (n int, emptied bool) {
 		db.ks.rec.observe(db, e)
 	}
 	if e.state&weighedBit == 0 {
-		db.trackWeight(e, e.weight())
+		db.trackWeight(e, e.figures())
 	}
 	var members []string
 	hook := db.ks.hooks.ExpiredMembers

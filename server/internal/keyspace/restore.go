@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/zsetd/zsetd/server/internal/journal"
+	"github.com/zsetd/zsetd/server/internal/keysizes"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -383,7 +384,7 @@ func (db *DB) Hash(key string) uint64 { return db.entries.hash(key) }
 func (db *DB) RestoreEntry(e *Entry, hash uint64) {
 	e.access = db.ks.firstAccess()
 	db.insert(e, hash)
-	db.addUsedBytes(int64(e.weight()))
+	db.count(figures{class: keysizes.None}, e.figures())
 	if x := db.indexed(); x != nil {
 		x.Add(e.Key())
 	}

@@ -273,7 +273,7 @@ func (db *DB) AddMember(e *Entry, m Member) (now *Entry, added bool) {
 		packed.WriteInt(p[at*width:], width, m.number)
 	}
 	e.setPairsSize(size)
-	e.valueLen++
+	db.resize(e, n+1)
 	return e, true
 }
 
@@ -316,7 +316,7 @@ func (db *DB) RemoveMember(e *Entry, m Member) (now *Entry, ok bool) {
 	}
 	size := len(append(p[:at], p[end:]...))
 	e.setPairsSize(size)
-	e.valueLen--
+	db.resize(e, int(e.valueLen)-1)
 	if capacity := cap(p); capacity > 64 && size < capacity/2 && e.valueLen > 0 {
 		e = db.relocate(e, e.resized(pairsHeader+size, e.volatile()))
 	}

@@ -152,7 +152,7 @@ func (s *Snapshot) Close() {
 // save keeps the current state of e.
 func (s *Snapshot) save(k SnapshotKey, e *Entry) {
 	k.Value, k.Deadline, k.Shared = Clone(e.Value()), e.Deadline(), true
-	bytes := e.weight()
+	bytes := e.figures().weight
 	s.old = append(s.old, savedKey{k, bytes})
 	s.bytes += bytes
 }

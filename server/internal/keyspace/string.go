@@ -110,7 +110,7 @@ func (db *DB) SetString(e *Entry, b []byte) *Entry {
 	e.flags &^= stringFlags
 	if e.packed() {
 		if capacity := e.stringCapacity(); len(b) <= capacity && capacity <= wasteful*len(b)+64 {
-			e.valueLen = uint8(len(b))
+			db.resize(e, len(b))
 			copy(e.text(), b)
 			return e
 		}
@@ -167,7 +167,7 @@ func (db *DB) overwrite(e *Entry, offset int, b []byte) (now *Entry, n int) {
 		e.asString().box().extend(n)
 	case n <= e.stringCapacity():
 		if old := int(e.valueLen); n > old {
-			e.valueLen = uint8(n)
+			db.resize(e, n)
 			clear(e.text()[old:])
 		}
 	default:

@@ -3,6 +3,7 @@ package keyspace
 import (
 	"unsafe"
 
+	"github.com/zsetd/zsetd/server/internal/keysizes"
 	"github.com/zsetd/zsetd/server/internal/packed"
 	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
@@ -25,11 +26,20 @@ import (
 // below the heap (TestMeasureUsedBytes); the server can calibrate the
 // difference.
 
+// The keyspace also counts the keys by the powers of two of their lengths, along with the
+// memory. A packed value that changes in its entry is counted at once, if the power does.
+
+// figures are what is counted of an entry.
+type figures struct {
+	weight int            // bytes
+	class  keysizes.Class // of its length
+}
+
 // weighed is an entry that is open for writing.
 type weighed struct {
-	db     *DB
-	entry  *Entry // nil if it was removed
-	weight int    // bytes of it that are in the sum
+	db      *DB
+	entry   *Entry  // nil if it was removed
+	counted figures // of it
 }
 
 // maxWeighed is how many values stay open beyond Seal.
@@ -53,21 +63,55 @@ func (db *DB) addUsedBytes(n int64) {
 	db.ks.usedBytes += n
 }
 
-// trackWeight makes weigh measure e, whose contribution to the sum is weight. It measures
-// a packed entry immediately.
-func (db *DB) trackWeight(e *Entry, weight int) {
+// Sizes returns the histograms of the keys by the length of a string, or the number of
+// elements; and by memory in bytes, nil if that is not counted. They are valid until the
+// database changes. O(1).
+func (db *DB) Sizes() (lengths, memory *keysizes.Histogram) {
+	db.ks.weigh()
+	return &db.sizes, db.memory
+}
+
+// CountMemory begins the histograms by memory, of databases that must be empty, or ends them.
+func (ks *Keyspace) CountMemory(on bool) {
+	for _, db := range append(ks.dbs[:len(ks.dbs):len(ks.dbs)], ks.internal) {
+		if db.memory = nil; on {
+			db.memory = new(keysizes.Histogram)
+		}
+	}
+}
+
+// count replaces the figures of an entry.
+func (db *DB) count(was, now figures) {
+	db.addUsedBytes(int64(now.weight - was.weight))
+	db.sizes.Move(was.class, now.class)
+	if db.memory != nil {
+		db.memory.Move(was.class.With(was.weight), now.class.With(now.weight))
+	}
+}
+
+// resize sets the length of a packed entry, in the same memory.
+func (db *DB) resize(e *Entry, n int) {
+	if old := int(e.valueLen); !keysizes.Alike(old, n) && e.state&weighedBit == 0 {
+		db.sizes.Move(keysizes.Of(e.kind(), old), keysizes.Of(e.kind(), n))
+	}
+	e.valueLen = uint8(n)
+}
+
+// trackWeight makes weigh measure e, of which was is counted. It measures a packed entry
+// immediately.
+func (db *DB) trackWeight(e *Entry, was figures) {
 	if e.packed() {
-		db.addUsedBytes(int64(e.weight() - weight))
+		db.count(was, e.figures())
 		return
 	}
 	e.state |= weighedBit
-	db.ks.growing = append(db.ks.growing, weighed{db, e, weight})
+	db.ks.growing = append(db.ks.growing, weighed{db, e, was})
 }
 
 // replaced notes that n replaced e and has its state.
 func (db *DB) replaced(e, n *Entry) {
 	if n.state&weighedBit == 0 {
-		db.trackWeight(n, e.weight())
+		db.trackWeight(n, e.figures())
 		return
 	}
 	if x := db.findWeighed(e); x != nil {
@@ -78,12 +122,12 @@ func (db *DB) replaced(e, n *Entry) {
 // unweigh subtracts a removed entry from the sum.
 func (db *DB) unweigh(e *Entry) {
 	if e.state&weighedBit == 0 {
-		db.addUsedBytes(-int64(e.weight()))
+		db.count(e.figures(), figures{class: keysizes.None})
 		return
 	}
 	e.state &^= weighedBit
 	if x := db.findWeighed(e); x != nil {
-		db.addUsedBytes(-int64(x.weight))
+		db.count(x.counted, figures{class: keysizes.None})
 		x.entry = nil
 	}
 }
@@ -102,9 +146,9 @@ func (db *DB) findWeighed(e *Entry) *weighed {
 func (ks *Keyspace) weigh() {
 	for i := range ks.growing {
 		if x := &ks.growing[i]; x.entry != nil {
-			now := x.entry.weight()
-			x.db.addUsedBytes(int64(now - x.weight))
-			x.weight = now
+			now := x.entry.figures()
+			x.db.count(x.counted, now)
+			x.counted = now
 		}
 	}
 }
@@ -131,30 +175,44 @@ func (db *DB) clearWeights() {
 		}
 	}
 	db.addUsedBytes(-db.usedBytes)
+	db.sizes = keysizes.Histogram{}
+	if db.memory != nil {
+		*db.memory = keysizes.Histogram{}
+	}
 }
 
-// weight estimates the bytes of a key and its value. O(1).
-func (e *Entry) weight() int {
+// figures estimates the bytes of a key and its value, and returns the class of its length.
+// O(1).
+func (e *Entry) figures() figures {
 	if e.packed() {
-		return int(e.words) * 8
+		return figures{int(e.words) * 8, keysizes.Of(e.kind(), int(e.valueLen))}
 	}
-	n := 0
+	weight, length := 0, 0
 	switch b := e.box(); e.kind() {
 	case isString:
-		return int(unsafe.Sizeof(boxedString{})) + packed.Allocated(len(e.Key())) + e.asString().box().capacity
+		s := e.asString().box()
+		weight = int(unsafe.Sizeof(boxedString{})) + packed.Allocated(len(e.Key())) + s.capacity
+		return figures{weight, keysizes.Of(isString, s.size)}
 	case isZset:
-		n = (*zset.Set)(b.value).Weight()
+		v := (*zset.Set)(b.value)
+		weight, length = v.Weight(), v.Len()
 	case isList:
-		n = (*sequence.List)(b.value).Weight()
+		v := (*sequence.List)(b.value)
+		weight, length = v.Weight(), v.Len()
 	case isStream:
-		n = (*sequence.Stream)(b.value).Weight()
+		v := (*sequence.Stream)(b.value)
+		weight, length = v.Weight(), v.Len()
 	case isSet:
-		n = (*Set)(b.value).Bytes()
+		v := (*Set)(b.value)
+		weight, length = v.Bytes(), v.Len()
 	case isHash:
-		n = (*Hash)(b.value).Bytes()
+		v := (*Hash)(b.value)
+		weight, length = v.Bytes(), v.Len()
 	}
 	if e.flags&layoutBits == longKeyLayout {
-		return n + int(unsafe.Sizeof(longKeyEntry{})) + packed.Allocated(len(e.Key()))
+		weight += int(unsafe.Sizeof(longKeyEntry{})) + packed.Allocated(len(e.Key()))
+	} else {
+		weight += packed.Allocated(int(unsafe.Sizeof(boxed{})) + int(e.keyLen))
 	}
-	return n + packed.Allocated(int(unsafe.Sizeof(boxed{}))+int(e.keyLen))
+	return figures{weight, keysizes.Of(e.kind(), length)}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/operation"
 	"github.com/zsetd/zsetd/server/internal/sequence"
 )
 
@@ -246,7 +247,7 @@ func (w *writer) deferEffect(x *keyspace.Effect) bool {
 	if x.Change != keyspace.ChangeKey || x.DB == keyspace.InternalDB || x.Whole() {
 		return false
 	}
-	var only keyspace.Operation
+	var only operation.Operation
 	n := 0
 	for op := range x.Operations {
 		only = *op
@@ -255,7 +256,7 @@ func (w *writer) deferEffect(x *keyspace.Effect) bool {
 		}
 	}
 	h := &w.deferred
-	if n == 1 && only.Code == keyspace.OpDeadline {
+	if n == 1 && only.Code == operation.Deadline {
 		if !h.any || h.effect.DB != x.DB || !bytes.Equal(h.effect.Key, x.Key) {
 			w.writeDeferred(x)
 			*h = deferred{any: true, effect: *x}
@@ -263,7 +264,7 @@ func (w *writer) deferEffect(x *keyspace.Effect) bool {
 		h.timed, h.deadline = true, only.N
 		return true
 	}
-	if n == 1 && only.Code == keyspace.OpString {
+	if n == 1 && only.Code == operation.String {
 		w.writeDeferred(x)
 		*h = deferred{any: true, effect: *x, set: true, text: only.Text}
 		return true
@@ -332,10 +333,10 @@ func (w *writer) library(x *keyspace.Effect) {
 	var code []byte
 	for op := range x.Operations {
 		switch op.Code {
-		case keyspace.OpDelete:
+		case operation.Delete:
 			w.command("FUNCTION", "DELETE", x.Key)
 			return
-		case keyspace.OpString, keyspace.OpWrite:
+		case operation.String, operation.Write:
 			code = append(code[:op.N], op.Text...)
 		}
 	}
@@ -353,23 +354,23 @@ func (w *writer) key(x *keyspace.Effect) {
 	}
 	for op := range x.Operations {
 		switch op.Code {
-		case keyspace.OpNew:
-		case keyspace.OpDelete:
+		case operation.New:
+		case operation.Delete:
 			w.timed.members = w.timed.members[:0]
 			w.command("DEL", x.Key)
-		case keyspace.OpDeadline:
+		case operation.Deadline:
 			if whole { // it comes before the elements
 				deadline = op.N
 			} else {
 				w.deadline(x.Key, op.N)
 			}
-		case keyspace.OpString:
+		case operation.String:
 			if !whole && x.Volatile {
 				w.command("SET", x.Key, op.Text, "KEEPTTL")
 			} else {
 				w.command("SET", x.Key, op.Text)
 			}
-		case keyspace.OpWrite:
+		case operation.Write:
 			w.command("SETRANGE", x.Key, op.N, op.Text)
 		default:
 			w.change(x, op)
@@ -384,31 +385,31 @@ func (w *writer) key(x *keyspace.Effect) {
 }
 
 // change writes an operation on a collection.
-func (w *writer) change(x *keyspace.Effect, op *keyspace.Operation) {
+func (w *writer) change(x *keyspace.Effect, op *operation.Operation) {
 	switch x.Kind {
 	case keyspace.KindList:
 		w.list(x.Key, op)
 	case keyspace.KindHash:
 		switch op.Code {
-		case keyspace.OpPut:
+		case operation.Put:
 			w.add([]any{"HSET", x.Key}, []any{op.Text, op.Value})
-		case keyspace.OpExpire:
+		case operation.Expire:
 			w.expire(x.Key, op.Text, op.N)
 		default:
 			w.timed.forget(op.Text)
 			w.add([]any{"HDEL", x.Key}, []any{op.Text})
 		}
 	case keyspace.KindSet:
-		if op.Code == keyspace.OpPut {
+		if op.Code == operation.Put {
 			w.add([]any{"SADD", x.Key}, []any{op.Text})
 		} else {
 			w.add([]any{"SREM", x.Key}, []any{op.Text})
 		}
 	case keyspace.KindZset:
 		switch op.Code {
-		case keyspace.OpPut:
+		case operation.Put:
 			w.add([]any{"ZADD", x.Key}, []any{op.Score, op.Text})
-		case keyspace.OpExpire:
+		case operation.Expire:
 			w.expire(x.Key, op.Text, op.N)
 		default:
 			w.timed.forget(op.Text)
@@ -422,27 +423,27 @@ func (w *writer) change(x *keyspace.Effect, op *keyspace.Operation) {
 }
 
 // list writes an operation on a list.
-func (w *writer) list(key []byte, op *keyspace.Operation) {
+func (w *writer) list(key []byte, op *operation.Operation) {
 	switch op.Code {
-	case keyspace.OpFront:
+	case operation.Front:
 		w.add([]any{"LPUSH", key}, []any{op.Text})
-	case keyspace.OpBack:
+	case operation.Back:
 		w.add([]any{"RPUSH", key}, []any{op.Text})
-	case keyspace.OpPopFront:
+	case operation.PopFront:
 		w.command("LPOP", key)
-	case keyspace.OpPopBack:
+	case operation.PopBack:
 		w.command("RPOP", key)
-	case keyspace.OpIndex:
+	case operation.Index:
 		w.command("LSET", key, op.N, op.Text)
-	case keyspace.OpMatching:
+	case operation.Matching:
 		w.command("LREM", key, op.N, op.Text)
-	case keyspace.OpRemoveRange:
+	case operation.RemoveRange:
 		if op.N == 0 {
 			w.command("LTRIM", key, op.M, "-1")
 		} else {
 			w.command("LTRIM", key, "0", op.N-1)
 		}
-	case keyspace.OpInsert:
+	case operation.Insert:
 		switch {
 		case op.N == 0:
 			w.add([]any{"LPUSH", key}, []any{op.Text})

@@ -4,47 +4,48 @@ import (
 	"slices"
 
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/operation"
 	"github.com/zsetd/zsetd/server/internal/sequence"
 )
 
 // stream writes an operation on a stream.
-func (w *writer) stream(key []byte, op *keyspace.Operation) {
+func (w *writer) stream(key []byte, op *operation.Operation) {
 	switch op.Code {
-	case keyspace.OpPut:
+	case operation.Put:
 		w.entry(key, op.ID, op.Fields)
-	case keyspace.OpRemove:
+	case operation.Remove:
 		w.add([]any{"XDEL", key}, []any{op.ID})
-	case keyspace.OpRemoveRange:
+	case operation.RemoveRange:
 		w.trim(key, op.ID)
-	case keyspace.OpID:
+	case operation.ID:
 		w.setID(key, op.ID, op.N, op.MaxDeleted)
-	case keyspace.OpGroup:
+	case operation.Group:
 		w.group, w.newGroup = op.Text, op.New
-	case keyspace.OpDelivered:
+	case operation.Delivered:
 		if w.newGroup {
 			w.command("XGROUP", "CREATE", key, w.group, op.ID, "ENTRIESREAD", op.N)
 			w.newGroup = false
 		} else {
 			w.command("XGROUP", "SETID", key, w.group, op.ID, "ENTRIESREAD", op.N)
 		}
-	case keyspace.OpRemoveGroup:
+	case operation.RemoveGroup:
 		w.command("XGROUP", "DESTROY", key, w.group)
-	case keyspace.OpConsumer:
+	case operation.Consumer:
 		w.consumer = op.Text
 		if op.New {
 			w.command("XGROUP", "CREATECONSUMER", key, w.group, w.consumer)
 		}
-	case keyspace.OpRemoveConsumer:
+	case operation.RemoveConsumer:
 		w.command("XGROUP", "DELCONSUMER", key, w.group, w.consumer)
-	case keyspace.OpDeliver:
+	case operation.Deliver:
 		w.claim(key, op.ID, op.N, op.M)
-	case keyspace.OpAcknowledge:
+	case operation.Acknowledge:
 		w.add([]any{"XACK", key, w.group}, []any{op.ID})
-	case keyspace.OpIdempotence:
+	case operation.Idempotence:
 		w.idempotence(key, sequence.IdempotenceLimits{Seconds: op.N, Most: op.M})
-	case keyspace.OpIdentify:
+	case operation.Identify:
 		w.inPing("XIDMPRECORD", key, op.Text, op.Value, op.ID)
-	case keyspace.OpOutdate, keyspace.OpIdentified: // each server has its own clock, and counts for itself
+	case operation.Outdate, operation.Identified: // each server has its own clock, and counts for itself
 	}
 }
 

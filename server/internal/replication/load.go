@@ -29,8 +29,7 @@ func (l *link) load(in *psync.Link) (err error) {
 		l.state, l.total = transferring, max(length, 0)
 		l.received.Store(0)
 		l.p.log.Info("receiving all data of the primary", "primary", l.name(), "id", in.ID, "offset", in.Offset, "bytes", length)
-		data = keyspace.New(e.Keys.Len(), keyspace.Hooks{})
-		data.Limits, data.Frequency = e.Keys.Limits, e.Keys.Frequency
+		data = e.Keys.Empty()
 		data.Frequency.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 		if e.Config.ReplDisklessLoad != "swapdb" {
 			l.known = false

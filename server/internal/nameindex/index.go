@@ -1,60 +1,61 @@
-package engine
+package nameindex
 
 import (
 	"encoding/binary"
 	"math/bits"
 )
 
-// nameIndex finds commands by name, ignoring case; every command begins with this
+// Index finds values by name, ignoring case: every command begins with this
 // lookup. A name of up to 16 bytes is read as two words, which are converted to
 // lower case, hashed and compared as words, in 6 ns. (A map of strings takes 25 ns,
 // as the name has to be copied in lower case first, byte by byte.) The few longer
 // names are in a map.
-type nameIndex struct {
-	slots []nameSlot // by hash; on a collision the next free one
+type Index[T any] struct {
+	slots []slot[T] // by hash; on a collision the next free one
 	shift int
-	long  map[string]*Command
+	long  map[string]*T
 }
 
-type nameSlot struct {
+type slot[T any] struct {
 	lo, hi uint64
 	n      int
-	cmd    *Command // nil if the slot is free
+	value  *T // nil if the slot is free
 }
 
-// newNameIndex returns an index of ByName, which has the names in lower case.
-func newNameIndex(byName map[string]*Command) nameIndex {
+// New returns an index of values by their names, which are in lower case. O(n).
+func New[T any](byName map[string]*T) Index[T] {
 	size := bits.Len(uint(4 * len(byName))) // at most a quarter is used
-	x := nameIndex{slots: make([]nameSlot, 1<<size), shift: 64 - size, long: map[string]*Command{}}
-	for name, cmd := range byName {
+	x := Index[T]{slots: make([]slot[T], 1<<size), shift: 64 - size, long: map[string]*T{}}
+	for name, v := range byName {
 		lo, hi, ok := nameWords([]byte(name))
 		if !ok {
-			x.long[name] = cmd
+			x.long[name] = v
 			continue
 		}
 		at := x.home(lo, hi)
-		for x.slots[at].cmd != nil {
+		for x.slots[at].value != nil {
 			at = (at + 1) % len(x.slots)
 		}
-		x.slots[at] = nameSlot{lo, hi, len(name), cmd}
+		x.slots[at] = slot[T]{lo, hi, len(name), v}
 	}
 	return x
 }
 
-func (x *nameIndex) Find(name []byte) *Command {
+// Find returns the value of a name, or nil. O(1).
+func (x *Index[T]) Find(name []byte) *T {
 	lo, hi, ok := nameWords(name)
 	if !ok {
 		return Lookup(x.long, name)
 	}
 	for at := x.home(lo, hi); ; at++ {
 		s := &x.slots[at&(len(x.slots)-1)]
-		if s.lo == lo && s.hi == hi && s.n == len(name) || s.cmd == nil {
-			return s.cmd
+		if s.lo == lo && s.hi == hi && s.n == len(name) || s.value == nil {
+			return s.value
 		}
 	}
 }
 
-func (x *nameIndex) home(lo, hi uint64) int {
+func (x *Index[T]) home(lo, hi uint64) int {
 	return int((lo ^ bits.RotateLeft64(hi, 23)) * 0x9e3779b97f4a7c15 >> x.shift)
 }
 
@@ -83,4 +84,20 @@ func lowerWord(w uint64) uint64 {
 	low := w & (ones * 0x7f)
 	upper := (low + ones*(0x80-'A')) &^ (low + ones*(0x7f-'Z')) &^ w & (ones * 0x80)
 	return w | upper>>2
+}
+
+// Lookup returns the value of a name in a map with names in lower case, or nil, ignoring case.
+// It does not allocate. O(len(name)), of at most 64 bytes.
+func Lookup[T any](m map[string]*T, name []byte) *T {
+	var lower [64]byte
+	if len(name) > len(lower) {
+		return nil
+	}
+	for i, c := range name {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		lower[i] = c
+	}
+	return m[string(lower[:len(name)])]
 }

@@ -1,0 +1,55 @@
+package frequency
+
+import "math/rand/v2"
+
+// Config configures the counting. On says whether keys have counters; the functions of this
+// package do not read it.
+type Config struct {
+	On        bool
+	LogFactor int64 // larger values make the counter grow more slowly
+	DecayTime int64 // minutes after which a counter decreases by one; 0: never
+	Rand      *rand.Rand
+}
+
+const (
+	first = 5 // counter of a new key
+	most  = 255
+)
+
+// Of returns the field of a key whose counter is n at a time in milliseconds since 1970.
+func Of(ms int64, n uint8) uint32 { return uint32(minutes(ms))<<8 | uint32(n) }
+
+// New returns the field of a key that is created at a time in milliseconds since 1970.
+func New(ms int64) uint32 { return Of(ms, first) }
+
+// Used returns the field of a key that is accessed at a time in milliseconds since 1970.
+func (c *Config) Used(field uint32, ms int64) uint32 { return Of(ms, c.more(c.Count(field, ms))) }
+
+// Count returns the counter of a field after its decay until a time in milliseconds since
+// 1970.
+func (c *Config) Count(field uint32, ms int64) uint8 {
+	counter := uint8(field)
+	if c.DecayTime == 0 {
+		return counter
+	}
+	passed := minutes(ms) - uint16(field>>8)
+	if periods := int64(passed) / c.DecayTime; periods < int64(counter) {
+		return counter - uint8(periods)
+	}
+	return 0
+}
+
+// more returns the counter after one more access, a probabilistic increment.
+func (c *Config) more(counter uint8) uint8 {
+	if counter == most {
+		return counter
+	}
+	base := max(0, int64(counter)-first)
+	if c.Rand.Float64() < 1/(float64(base)*float64(c.LogFactor)+1) {
+		counter++
+	}
+	return counter
+}
+
+// minutes returns the minute of a time, which overflows.
+func minutes(ms int64) uint16 { return uint16(ms / 60000) }

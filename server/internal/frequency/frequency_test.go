@@ -1,0 +1,36 @@
+package frequency
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+func TestCount(t *testing.T) {
+	c := Config{On: true, LogFactor: 10, DecayTime: 2, Rand: rand.New(rand.NewPCG(1, 2))}
+	const minute = 60_000
+	const start = 65_530 * minute // the minute overflows below
+	field := Of(start, 9)
+	for passed, want := range map[int64]uint8{0: 9, 1: 9, 2: 8, 10: 4, 17: 1, 18: 0, 1000: 0} {
+		if got := c.Count(field, start+passed*minute); got != want {
+			t.Errorf("after %d minutes: %d, want %d", passed, got, want)
+		}
+	}
+	c.DecayTime = 0
+	if got := c.Count(field, start+1000*minute); got != 9 {
+		t.Errorf("without decay: %d", got)
+	}
+	if got := c.Count(New(start), start); got != first {
+		t.Errorf("a new key: %d", got)
+	}
+	field = New(start)
+	for range 1_000_000 {
+		field = c.Used(field, start)
+	}
+	// As the manual of Redis has it: factor 10 and a million accesses give 255.
+	if got := c.Count(field, start); got != most {
+		t.Errorf("after a million accesses: %d", got)
+	}
+	if c.Count(c.Used(Of(start, most), start), start) != most {
+		t.Error("the highest counter changes")
+	}
+}
