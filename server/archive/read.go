@@ -76,11 +76,24 @@ type id struct {
 
 func (a id) compare(b id) int { return snapshot.Compare(a.space, a.key, b.space, b.key) }
 
-// delta is one record about a key in a journal.
-type delta struct {
+// part is a part of a journal.
+type part struct {
 	generation uint64
-	operations []byte
-	next       *delta
+	records    []byte
+}
+
+// delta is one record about a key in a journal. There may be millions, so it does without
+// what the record itself says.
+type delta struct {
+	*part
+	at   int // where the record begins
+	next *delta
+}
+
+// operations returns those of the record.
+func (d *delta) operations() []byte {
+	r, _, _ := journal.NextRecord(d.records[d.at:]) // it was read before
+	return r.Operations
 }
 
 // deltas is a linked list of them, the oldest first.
@@ -246,14 +259,14 @@ func (g *reading) records(generation uint64, chunk []byte) error {
 	if err := g.read(len(chunk)); err != nil {
 		return err
 	}
-	chunk = slices.Clone(chunk) // the deltas refer to it
-	for len(chunk) > 0 {
-		r, rest, err := journal.NextRecord(chunk)
+	p := &part{generation, slices.Clone(chunk)} // the deltas refer to it
+	for rest := p.records; len(rest) > 0; {
+		r, after, err := journal.NextRecord(rest)
 		if err != nil {
 			return fmt.Errorf("%w: journal of checkpoint %d: %w", snapshot.ErrDamaged, generation, err)
 		}
-		size := len(chunk) - len(rest)
-		chunk = rest
+		at, size := len(p.records)-len(rest), len(rest)-len(after)
+		rest = after
 		if _, ok, err := g.database(r.Space); err != nil {
 			return err
 		} else if !ok {
@@ -261,7 +274,7 @@ func (g *reading) records(generation uint64, chunk []byte) error {
 			continue
 		}
 		d := g.newDelta()
-		d.generation, d.operations = generation, r.Operations
+		d.part, d.at = p, at
 		k := id{r.Space, packed.View(r.Key)}
 		list, again := g.journal[k]
 		if again {
@@ -450,7 +463,7 @@ func (g *reading) apply(b *keyspace.Builder, j *job) error {
 		// applied: the valid records begin with one that creates or deletes the
 		// key.
 		for first := d; first != nil; first = first.next {
-			if first.generation > j.generation && journal.ReplacesValue(first.operations) {
+			if first.generation > j.generation && journal.ReplacesValue(first.operations()) {
 				d = first
 				break
 			}
@@ -458,7 +471,7 @@ func (g *reading) apply(b *keyspace.Builder, j *job) error {
 	}
 	for ; d != nil; d = d.next {
 		if d.generation > j.generation {
-			if err := b.Apply(d.operations); err != nil {
+			if err := b.Apply(d.operations()); err != nil {
 				return fmt.Errorf("checkpoint %d: %w", d.generation, err)
 			}
 		}
