@@ -50,9 +50,7 @@ import (
 // idle one nothing: it checks every 16 seconds. 100 000 hashes written and
 // replaced: 166 MB, and 72 MB a second later, of which 54 MB are the data. The
 // memory of UNLINK and FLUSHALL is collected without waiting for idleness
-// (server/lazyfree.go), and returned with it. An idle server's program leaves the
-// resident set, too, whenever memory is returned and when it is idle for the first time
-// (text_linux.go): 15 MB before, 6 MB after that.
+// (server/lazyfree.go), and returned with it.
 //
 // The cost: between two collections the process may hold twice its data, as any Go
 // program may; the system maps pages again when the heap grows again, about a fifth
@@ -75,7 +73,6 @@ type heap struct {
 	cycle         chan struct{} // signals the end of a collection
 	setPercent    func(int) int // debug.SetGCPercent
 	releaseMemory func()
-	shedText      func()
 	limit         func() int64 // maxmemory, 0 for none
 	used          func() int64 // bytes that the server has in use, by its own count
 
@@ -88,7 +85,6 @@ type heap struct {
 	interval   time.Duration // between checks
 	allocated  uint64        // total bytes, at the last check
 	idleChecks int           // number of consecutive idle checks
-	started    bool          // it was idle before
 
 	// The last return of memory to the system.
 	trimmed uint64 // total bytes allocated by then
@@ -138,7 +134,7 @@ func collectWhileLoading(loaded <-chan struct{}, used func() int64) {
 		select {
 		case <-loaded:
 			if readHeapState().objects > 2*leastRoom {
-				releaseMemory()
+				debug.FreeOSMemory()
 			}
 			return
 		case <-tick.C:
@@ -167,15 +163,9 @@ func (b *loadBudget) collected(objects, used uint64) { b.kept = objects - min(us
 func newHeap(limit, used func() int64) *heap {
 	return &heap{
 		growthRatio: mostGrowthRatio, percent: 100, cycle: make(chan struct{}, 1),
-		setPercent: debug.SetGCPercent, releaseMemory: releaseMemory, shedText: shedText, limit: limit, used: used,
+		setPercent: debug.SetGCPercent, releaseMemory: debug.FreeOSMemory, limit: limit, used: used,
 		timer: time.NewTimer(checkInterval), interval: checkInterval,
 	}
-}
-
-// releaseMemory collects garbage and returns free memory to the system.
-func releaseMemory() {
-	debug.FreeOSMemory()
-	shedText()
 }
 
 func (h *heap) run(ctx context.Context) {
@@ -261,11 +251,8 @@ func (h *heap) checkIdle(s heapState, now time.Time) {
 			h.next = now.Add((restAfterTrim + 1) * time.Since(begin))
 			h.trimmed, h.most = s.allocated, used
 		} else {
-			if h.most = max(h.most, used); !h.started {
-				h.shedText()
-			}
+			h.most = max(h.most, used)
 		}
-		h.started = true
 	}
 	h.interval = min(2*h.interval, longestInterval)
 }

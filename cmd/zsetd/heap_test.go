@@ -81,21 +81,6 @@ func TestHeapGoal(t *testing.T) {
 	}
 }
 
-// A server that is idle for the first time has used code that it does not need again, even
-// if it has no memory to return.
-func TestHeapFirstQuiet(t *testing.T) {
-	h := newHeap(none, none)
-	shed := 0
-	h.releaseMemory = func() { t.Error("memory is returned") }
-	h.shedText = func() { shed++ }
-	for i, want := range []int{0, 1, 1, 1} {
-		h.checkIdle(heapState{live: 1 << 20, objects: 1 << 20}, time.Unix(int64(i), 0))
-		if shed != want {
-			t.Errorf("after %d checks the program has left the resident set %d times, not %d", i+1, shed, want)
-		}
-	}
-}
-
 // Memory is returned once, when the server is idle and some is free.
 func TestHeapQuiet(t *testing.T) {
 	const mega = 1 << 20
@@ -104,7 +89,6 @@ func TestHeapQuiet(t *testing.T) {
 	now := time.Unix(1000, 0)
 	s := heapState{live: 100 * mega, objects: 100 * mega}
 	h.releaseMemory = func() { given++ }
-	h.shedText = func() { t.Error("the first return of memory includes the program") }
 	looks := func(n int, each uint64) {
 		for range n {
 			now = now.Add(h.interval)
