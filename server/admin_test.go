@@ -146,6 +146,46 @@ func TestSlowlog(t *testing.T) {
 	}
 }
 
+// TestCommandLog: the entries of COMMANDLOG have the size of the request or of the reply, and
+// those of slow commands are those of SLOWLOG.
+func TestCommandLog(t *testing.T) {
+	_, addr := start(t, map[string]string{"slowlog-log-slower-than": "0"})
+	c := dialRaw(t, addr)
+	c.call("CLIENT SETNAME me")
+	c.call("CONFIG SET commandlog-request-larger-than 28 commandlog-reply-larger-than 10")
+	c.send("SET k 0123456789\r\nSET k 12\r\nGET k\r\nSET k 0123456789\r\nGET k\r\n") // a pipeline, as in a fast batch
+	for range 5 {
+		c.reply()
+	}
+	for _, log := range []struct{ name, want string }{
+		{"slow", "GET k, SET k 0123456789, GET k, SET k 12, SET k 0123456789"},
+		{"large-request", "37 SET k 0123456789, 28 SET k 12, 37 SET k 0123456789"},
+		{"large-reply", "17 GET k"},
+	} {
+		var got []string
+		for _, e := range c.call("COMMANDLOG GET -1 " + log.name).([]any) {
+			entry := e.([]any)
+			words := texts(entry[3])
+			if words[0] != "SET" && words[0] != "GET" {
+				continue // a command of this test about the logs
+			}
+			if len(entry) != 6 || entry[4] != c.LocalAddr().String() || entry[5] != "me" {
+				t.Errorf("entry: %v", entry)
+			}
+			if log.name != "slow" {
+				words = append([]string{fmt.Sprint(entry[2])}, words...)
+			}
+			got = append(got, strings.Join(words, " "))
+		}
+		if strings.Join(got, ", ") != log.want {
+			t.Errorf("%s: %q, not %q", log.name, got, log.want)
+		}
+	}
+	if n, slow := c.call("COMMANDLOG LEN slow"), c.call("SLOWLOG LEN"); fmt.Sprint(n) == "0" || fmt.Sprint(slow) == "0" {
+		t.Errorf("%v slow commands, SLOWLOG has %v", n, slow)
+	}
+}
+
 func texts(v any) (list []string) {
 	for _, s := range v.([]any) {
 		list = append(list, s.(string))

@@ -34,6 +34,7 @@
 //	internal/command      handlers of the commands on data, one file per family
 //	internal/stream       handlers of the commands on streams
 //	internal/admin        handlers of the commands on the server and its connections
+//	internal/commandlog   handlers of SLOWLOG and COMMANDLOG
 //	internal/pubsub       handlers of the publish/subscribe commands
 //	internal/scripting    EVAL, FCALL, function libraries
 //	internal/transport    listeners, TLS, the two transports

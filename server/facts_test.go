@@ -188,10 +188,10 @@ func familyTable(t *testing.T) string {
 		switch {
 		case c.Since == ownVersion:
 			f.own = append(f.own, name)
-		case c.Since == "9.0.0":
-			f.newer = append(f.newer, name+" (Valkey 9.0)")
+		case c.Since == "9.0.0" || strings.HasPrefix(c.Name, "commandlog"):
+			f.newer = append(f.newer, name+" (Valkey "+c.Since[:3]+")")
 		case later(c.Since):
-			f.newer = append(f.newer, name+" ("+c.Since[:3]+")")
+			f.newer = append(f.newer, name+" ("+c.Since[:strings.LastIndexByte(c.Since, '.')]+")")
 		default:
 			f.old++
 			if options[c.Name] != "" {

@@ -170,6 +170,10 @@ func mayImport() map[string]struct{ imports, why string } {
 			"protocol server/internal/keyspace server/internal/sequence server/internal/engine -net -os -io -log/slog",
 			"a handler sees only its Call, as in package command",
 		},
+		"server/internal/commandlog": {
+			"protocol server/internal/engine -net -os -io -log/slog",
+			"these handlers show logs of the engine, which writes them",
+		},
 		"server/internal/pubsub": {
 			"protocol server/internal/engine server/internal/glob server/internal/subscription -net -os -io -log/slog",
 			"these handlers change subscriptions: the engine delivers messages",
@@ -181,7 +185,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server": {
 			"protocol server/archive server/internal/keyspace server/rdb " +
-				"server/internal/admin server/internal/command server/internal/config server/internal/engine server/internal/forward server/internal/pubsub server/internal/replication server/internal/scripting server/internal/stream server/internal/subscription server/internal/transport github.com/tidwall/redcon",
+				"server/internal/admin server/internal/command server/internal/commandlog server/internal/config server/internal/engine server/internal/forward server/internal/pubsub server/internal/replication server/internal/scripting server/internal/stream server/internal/subscription server/internal/transport github.com/tidwall/redcon",
 			"the server puts the parts together, and is what an embedding program imports",
 		},
 		"server/console": {

@@ -3,6 +3,7 @@ package server
 import (
 	"github.com/zsetd/zsetd/server/internal/admin"
 	"github.com/zsetd/zsetd/server/internal/command"
+	"github.com/zsetd/zsetd/server/internal/commandlog"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/forward"
 	"github.com/zsetd/zsetd/server/internal/pubsub"
@@ -47,6 +48,7 @@ func families() [][]engine.Command {
 		admin.ConfigCommands(),
 		admin.ClusterCommands(),
 		admin.ServerCommands(),
+		commandlog.Commands(),
 		admin.SaveCommands(),
 		admin.DebugCommands(),
 		admin.ModuleCommands(),

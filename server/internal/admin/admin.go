@@ -55,16 +55,6 @@ func ServerCommands() []engine.Command {
 			Syntax:     "[NOSAVE|SAVE] [NOW@7.0.0] [FORCE@7.0.0] [ABORT@7.0.0]",
 			History:    []string{"7.0.0 `NOW`, `FORCE`, `ABORT`"},
 		}, Run: engine.Shutdown},
-		{Facts: protocol.Facts{
-			Name: "slowlog", Arity: -2,
-			Group: "server", Since: "2.2.12", Complexity: "That of the subcommand",
-			Summary: "Log of slow commands",
-		}, Subcommands: []engine.Command{
-			slowlogGetRow(),
-			slowlogHelpRow(),
-			slowlogLenRow(),
-			slowlogResetRow(),
-		}},
 		timeCommandRow(),
 	}
 }

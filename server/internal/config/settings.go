@@ -52,6 +52,10 @@ type Settings struct {
 	BusyReplyThreshold      int64 // milliseconds
 	SlowlogSlowerThan       int64 // microseconds
 	SlowlogMaxLen           int64
+	LogRequestsFrom         int64 // bytes
+	LogRepliesFrom          int64 // bytes
+	LargeRequestsMaxLen     int64
+	LargeRepliesMaxLen      int64
 	LatencyMonitorThreshold int64 // milliseconds
 	LatencyTracking         bool
 	LatencyPercentiles      []float64

@@ -190,9 +190,18 @@ func Parameters() []Parameter {
 			also("lua-time-limit").about("Time in milliseconds after which a running script or function is busy: other clients receive -BUSY and " +
 			"can kill it; 0 disables it."),
 		number("slowlog-log-slower-than", 10000, -1, math.MaxInt64, func(c *Settings) *int64 { return &c.SlowlogSlowerThan }).
+			also("commandlog-execution-slower-than").
 			about("Minimum duration in microseconds of commands in the slow log; -1 disables the slow log."),
 		number("slowlog-max-len", 128, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.SlowlogMaxLen }).
-			about("Maximum number of entries of the slow log."),
+			also("commandlog-slow-execution-max-len").about("Maximum number of entries of the slow log."),
+		number("commandlog-request-larger-than", 1<<20, -1, math.MaxInt64, func(c *Settings) *int64 { return &c.LogRequestsFrom }).
+			about("Minimum size in bytes of requests in the log of large requests, COMMANDLOG; -1 disables it."),
+		number("commandlog-large-request-max-len", 128, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.LargeRequestsMaxLen }).
+			about("Maximum number of entries of the log of large requests."),
+		number("commandlog-reply-larger-than", 1<<20, -1, math.MaxInt64, func(c *Settings) *int64 { return &c.LogRepliesFrom }).
+			about("Minimum size in bytes of replies in the log of large replies, COMMANDLOG; -1 disables it."),
+		number("commandlog-large-reply-max-len", 128, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.LargeRepliesMaxLen }).
+			about("Maximum number of entries of the log of large replies."),
 		number("latency-monitor-threshold", 0, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.LatencyMonitorThreshold }).
 			about("Minimum duration in milliseconds of events that LATENCY records; 0 disables it."),
 		yesNo("latency-tracking", true, func(c *Settings) *bool { return &c.LatencyTracking }).

@@ -28,10 +28,12 @@ type Call struct {
 	DB      *keyspace.DB
 
 	Nested       bool // inside EXEC: must not block
+	OfScript     bool // a command of a script: its request is that of the script
 	Again        bool // retried for a waiter
 	stillBlocked bool // and the retry changed nothing again
 	Large        bool // it took longer than other commands of its name; see fastbatch.go
 	Edited       []Opened
+	mark         int   // where the reply begins
 	secret       []int // indexes of arguments to redact; see redact
 	Counted      bool  // the error that it replies has been counted, with the command of a script
 }

@@ -218,13 +218,14 @@ func (s *Session) lacksMemory() bool { return s.Engine.lacksMemory() }
 func (s *Session) onlySubscribes() bool { return s.Out.Version() == 2 && s.subscriptions.Len() > 0 }
 
 // isObserved reports whether anything depends on each single command of the session:
-// CLIENT REPLY, client-side caching, MONITOR, metering, the latency monitor, or a slow log with
-// a threshold too low for the averages of a fast batch.
+// CLIENT REPLY, client-side caching, MONITOR, metering, the latency monitor, or a log of commands
+// with a threshold too low for the averages of a fast batch, or for its small commands.
 func (s *Session) isObserved() bool {
 	cfg := &s.Engine.Config
 	return s.Replies != ReplyOn || s.cache != nil || len(s.Engine.Monitors) > 0 || cfg.LatencyMonitorThreshold != 0 ||
 		s.Engine.meters() ||
-		uint64(cfg.SlowlogSlowerThan) < fastBatchSlow // -1 disables the log
+		uint64(cfg.SlowlogSlowerThan) < fastBatchSlow || // -1 disables a log
+		min(uint64(cfg.LogRequestsFrom), uint64(cfg.LogRepliesFrom)) < fastBatchBytes
 }
 
 // postpones postpones a command that CLIENT PAUSE holds back.

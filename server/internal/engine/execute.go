@@ -20,7 +20,7 @@ import (
 func (c *Call) execute(cmd *Command, argv [][]byte, names int, db *keyspace.DB, mark int) {
 	s := c.Session
 	c.Args = protocol.NewArgs(argv[names:])
-	c.Command, c.Argv, c.DB, c.secret, c.Counted, c.stillBlocked = cmd, argv, db, nil, false, false
+	c.Command, c.Argv, c.DB, c.mark, c.secret, c.Counted, c.stillBlocked = cmd, argv, db, mark, nil, false, false
 	c.Engine.Keys.NoTouch = s.NoTouch && !cmd.Touches || c.Engine.MemoryState.byChange
 	cmd.Run(c)
 	c.RemoveEmpty()
@@ -80,8 +80,8 @@ func (s *Session) peerClosed() bool { return s.Conn != nil && s.Conn.Ended() }
 // EndWait ends a wait with the given reply: the reply for the timeout, or an error.
 func (s *Session) EndWait(w *Waiter, reply func(*protocol.Reply)) {
 	c := &s.Call
-	c.Command, c.Argv, c.DB, c.secret, c.Counted = w.cmd, w.argv, w.db, nil, false
 	mark := s.Out.Len()
+	c.Command, c.Argv, c.DB, c.mark, c.secret, c.Counted = w.cmd, w.argv, w.db, mark, nil, false
 	reply(&s.Out)
 	if c.Reply.IsErrorAt(mark) {
 		c.countFailure(mark)

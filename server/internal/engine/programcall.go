@@ -34,7 +34,7 @@ func CallProgram(c *Call, handler func(*ProgramCall) (any, error)) {
 		Engine: c.Engine, DB: c.DB, Peer: Peer{Addr: "?:0", LocalAddr: "?:0", FD: -1, Wake: func() {}},
 		login: login{User: caller.User, Authenticated: true}, modes: modes{NoBlock: true, Script: true},
 	}
-	s.Call = Call{Session: s, Engine: c.Engine, Reply: &s.Out, Nested: true}
+	s.Call = Call{Session: s, Engine: c.Engine, Reply: &s.Out, Nested: true, OfScript: true}
 	s.Out.SetVersion(3)
 	p.run = ScriptRun{
 		Engine: c.Engine, Session: s, Caller: caller, Row: c.Command, Command: c.Argv,

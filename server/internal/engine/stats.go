@@ -12,8 +12,8 @@ import (
 // stats are the counters behind INFO. Those without a note are guarded by the
 // server's lock.
 type stats struct {
-	Slowlog slowLog
-	Latency LatencyLog
+	Slow, LargeRequests, LargeReplies CommandLog
+	Latency                           LatencyLog
 
 	Commands       int64
 	Changes        int64 // since the server started; Redis's rdb_changes_since_last_save
@@ -136,8 +136,15 @@ func (srv *Engine) record(c *Call, took time.Duration, event string) {
 	srv.CommandTime += took
 	c.Session.ran++
 	c.Command.Stats.ran(took, histogram.Bucket(took), srv.Config.LatencyTracking)
-	if limit := srv.Config.SlowlogSlowerThan; limit >= 0 && took.Microseconds() >= limit {
-		srv.logSlow(c, now, took)
+	cfg := &srv.Config
+	if limit := cfg.SlowlogSlowerThan; limit >= 0 && took.Microseconds() >= limit {
+		srv.Slow.add(c, now, took.Microseconds(), cfg.SlowlogMaxLen)
+	}
+	if limit, n := cfg.LogRequestsFrom, protocol.RequestSize(c.Argv); limit >= 0 && n >= limit && !c.OfScript {
+		srv.LargeRequests.add(c, now, n, cfg.LargeRequestsMaxLen)
+	}
+	if limit, n := cfg.LogRepliesFrom, int64(c.Reply.Len()-c.mark); limit >= 0 && n >= limit {
+		srv.LargeReplies.add(c, now, n, cfg.LargeRepliesMaxLen)
 	}
 	if limit := srv.Config.LatencyMonitorThreshold; limit > 0 && took.Milliseconds() >= limit {
 		srv.Latency.Add(event, now, took)

@@ -121,7 +121,7 @@ func scriptSession(srv *engine.Engine) *engine.Session {
 	if sc.Session == nil {
 		s := &engine.Session{Engine: srv, Peer: engine.Peer{Addr: "?:0", LocalAddr: "?:0", FD: -1, Wake: func() {}}}
 		s.NoBlock, s.Script = true, true
-		s.Call = engine.Call{Session: s, Engine: srv, Reply: &s.Out, Nested: true}
+		s.Call = engine.Call{Session: s, Engine: srv, Reply: &s.Out, Nested: true, OfScript: true}
 		sc.Session = s
 	}
 	return sc.Session

@@ -7,16 +7,17 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// slowLog keeps the latest slow commands, the newest last.
-type slowLog struct {
-	Entries []slowEntry
+// CommandLog keeps the latest commands that exceeded a limit, the newest last.
+type CommandLog struct {
+	Entries []CommandLogEntry
 	lastID  int64
 }
 
-type slowEntry struct {
+// CommandLogEntry is one command in a log.
+type CommandLogEntry struct {
 	ID         int64
 	At         int64 // seconds since 1970
-	Took       int64 // microseconds
+	Value      int64 // microseconds of the slow log, bytes of the others
 	Argv       []string
 	Addr, Name string
 }
@@ -27,14 +28,12 @@ const (
 	slowlogArgBytes = 128
 )
 
-// logSlow enters a command in the slow log.
-func (srv *Engine) logSlow(c *Call, now time.Time, took time.Duration) {
-	limit := ClampInt(srv.Config.SlowlogMaxLen)
+// add enters a command, and removes the oldest entries above limit.
+func (l *CommandLog) add(c *Call, now time.Time, value, limit int64) {
 	if c.Command.Spec.Flags().Has(protocol.SkipSlowlog) {
 		return
 	}
-	l := &srv.Slowlog
-	e := slowEntry{ID: l.lastID, At: now.Unix(), Took: took.Microseconds(), Addr: c.Session.Addr, Name: c.Session.Name}
+	e := CommandLogEntry{ID: l.lastID, At: now.Unix(), Value: value, Addr: c.Session.Addr, Name: c.Session.Name}
 	l.lastID++
 	e.Argv = make([]string, min(len(c.Argv), slowlogArgs))
 	for i := range e.Argv {
@@ -49,7 +48,7 @@ func (srv *Engine) logSlow(c *Call, now time.Time, took time.Duration) {
 		}
 	}
 	l.Entries = append(l.Entries, e)
-	if n := len(l.Entries) - limit; n > 0 {
+	if n := len(l.Entries) - ClampInt(limit); n > 0 {
 		clear(l.Entries[:n])
 		l.Entries = l.Entries[n:]
 	}

@@ -1,11 +1,26 @@
-package admin
+package commandlog
 
 import (
-	"math"
-
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
+
+// Commands returns the rows of this package.
+func Commands() []engine.Command {
+	return []engine.Command{
+		{Facts: protocol.Facts{
+			Name: "slowlog", Arity: -2,
+			Group: "server", Since: "2.2.12", Complexity: "That of the subcommand",
+			Summary: "Log of slow commands",
+		}, Subcommands: []engine.Command{
+			slowlogGetRow(),
+			slowlogHelpRow(),
+			slowlogLenRow(),
+			slowlogResetRow(),
+		}},
+		commandLogRow(),
+	}
+}
 
 func slowlogGetRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
@@ -25,28 +40,10 @@ func slowlogGet(c *engine.Call) {
 		return
 	}
 	if c.Len() == 1 {
-		count = c.IntIn(-1, math.MaxInt64, "ERR count should be greater than or equal to -1")
+		count = readCount(c)
 	}
-	if !c.OK() {
-		return
-	}
-	entries := c.Engine.Slowlog.Entries
-	if count >= 0 && count < int64(len(entries)) {
-		entries = entries[int64(len(entries))-count:]
-	}
-	c.Reply.Array(len(entries))
-	for i := len(entries) - 1; i >= 0; i-- {
-		e := &entries[i]
-		c.Reply.Array(6)
-		c.Reply.Int(e.ID)
-		c.Reply.Int(e.At)
-		c.Reply.Int(e.Took)
-		c.Reply.Array(len(e.Argv))
-		for _, arg := range e.Argv {
-			c.Reply.BulkString(arg)
-		}
-		c.Reply.BulkString(e.Addr)
-		c.Reply.BulkString(e.Name)
+	if c.OK() {
+		show(c, &c.Engine.Slow, count)
 	}
 }
 
@@ -59,7 +56,7 @@ func slowlogLenRow() engine.Command {
 	}, Run: slowlogLen}
 }
 
-func slowlogLen(c *engine.Call) { c.Reply.Int(int64(len(c.Engine.Slowlog.Entries))) }
+func slowlogLen(c *engine.Call) { c.Reply.Int(int64(len(c.Engine.Slow.Entries))) }
 
 func slowlogResetRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
@@ -71,7 +68,7 @@ func slowlogResetRow() engine.Command {
 }
 
 func slowlogReset(c *engine.Call) {
-	c.Engine.Slowlog.Entries = nil
+	c.Engine.Slow.Entries = nil
 	c.Reply.OK()
 }
 
