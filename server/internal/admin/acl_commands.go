@@ -40,7 +40,7 @@ func aclCatRow() engine.Command {
 		Name: "acl|cat", Arity: -2, Flags: "noscript loading stale",
 		Group: "server", Since: "6.0.0", Complexity: "O(N), N commands of the server",
 		Summary: "Categories of commands, or the commands of one",
-		Syntax:  "[categoryname]",
+		Syntax:  "[category]",
 	}, Run: aclCat}
 }
 
@@ -72,7 +72,7 @@ func aclCat(c *engine.Call) {
 func aclDeluserRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "acl|deluser", Arity: -3, Flags: "admin noscript loading stale",
-		Group: "server", Since: "6.0.0", Complexity: "O(U*N), U users given, N connections",
+		Group: "server", Since: "6.0.0", Tips: "request_policy:all_nodes response_policy:all_succeeded", Complexity: "O(U*N), U users given, N connections",
 		Summary: "Delete users and close their connections",
 		Syntax:  "username [username ...]",
 	}, Run: aclDeluser}
@@ -360,7 +360,7 @@ func aclLog(c *engine.Call) {
 func aclSaveRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "acl|save", Arity: 2, Flags: "admin noscript loading stale",
-		Group: "server", Since: "6.0.0", Complexity: "O(R), R rules of all users",
+		Group: "server", Since: "6.0.0", Tips: "request_policy:all_nodes response_policy:all_succeeded", Complexity: "O(R), R rules of all users",
 		Summary: "Write the users to the ACL file",
 	}, Run: aclSave}
 }
@@ -381,7 +381,7 @@ func aclSave(c *engine.Call) {
 func aclSetuserRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "acl|setuser", Arity: -3, Flags: "admin noscript loading stale",
-		Group: "server", Since: "6.0.0", Complexity: "O(R), R rules given",
+		Group: "server", Since: "6.0.0", Tips: "request_policy:all_nodes response_policy:all_succeeded", Complexity: "O(R), R rules given",
 		Summary: "Change the rules of a user, or create it",
 		Syntax:  "username [rule [rule ...]]",
 		History: []string{

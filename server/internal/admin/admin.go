@@ -52,7 +52,7 @@ func ServerCommands() []engine.Command {
 			Group: "server", Since: "1.0.0",
 			Complexity: "O(N), N keys changed since the last save",
 			Summary:    "Save the data if there is a file, and end the server",
-			Syntax:     "[NOSAVE|SAVE] [NOW@7.0.0] [FORCE@7.0.0] [ABORT@7.0.0]",
+			Syntax:     "save-selector:[NOSAVE|SAVE] [NOW@7.0.0] [FORCE@7.0.0] [ABORT@7.0.0]",
 			History:    []string{"7.0.0 `NOW`, `FORCE`, `ABORT`"},
 		}, Run: engine.Shutdown},
 		timeCommandRow(),

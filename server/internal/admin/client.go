@@ -166,7 +166,7 @@ func clientNoTouch(c *engine.Call) {
 func clientPauseRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "client|pause", Arity: -3, Flags: "admin noscript loading stale",
-		Group: "connection", Since: "2.9.50", Complexity: "O(1)",
+		Group: "connection", Since: "3.0.0", Complexity: "O(1)",
 		Summary: "Delay the commands of all clients, or only those that write, for some time",
 		Syntax:  "timeout:integer mode:[WRITE|ALL]@6.2.0",
 		History: []string{"6.2.0 `WRITE`, `ALL`"},
@@ -214,7 +214,7 @@ func clientReplyRow() engine.Command {
 		Name: "client|reply", Arity: 3, Flags: "noscript loading stale",
 		Group: "connection", Since: "3.2.0", Complexity: "O(1)",
 		Summary: "Send the replies of this connection, or not, or not the next one",
-		Syntax:  "ON|OFF|SKIP",
+		Syntax:  "action:(ON|OFF|SKIP)",
 	}, Run: clientReply, OfConnection: true}
 }
 
@@ -238,7 +238,7 @@ func clientReply(c *engine.Call) {
 func clientSetinfoRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "client|setinfo", Arity: 4, Flags: "noscript loading stale",
-		Group: "connection", Since: "7.2.0", Complexity: "O(1)",
+		Group: "connection", Since: "7.2.0", Tips: "request_policy:all_nodes response_policy:all_succeeded", Complexity: "O(1)",
 		Summary: "Set the name or the version of the client library for CLIENT LIST",
 		Syntax:  "attr:(LIB-NAME libname | LIB-VER libver)",
 	}, Run: clientSetinfo, OfConnection: true}
@@ -267,7 +267,7 @@ func clientSetinfo(c *engine.Call) {
 func clientSetnameRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "client|setname", Arity: 3, Flags: "noscript loading stale",
-		Group: "connection", Since: "2.6.9", Complexity: "O(1)",
+		Group: "connection", Since: "2.6.9", Tips: "request_policy:all_nodes response_policy:all_succeeded", Complexity: "O(1)",
 		Summary: "Name this connection",
 		Syntax:  "connection-name",
 	}, Run: clientSetname, OfConnection: true}
@@ -288,7 +288,7 @@ func clientUnblockRow() engine.Command {
 		Name: "client|unblock", Arity: -3, Flags: "admin noscript loading stale",
 		Group: "connection", Since: "5.0.0", Complexity: "O(K), K keys that the command waits for",
 		Summary: "End the waiting of another client's blocking command",
-		Syntax:  "client-id [TIMEOUT|ERROR]",
+		Syntax:  "client-id unblock-type:[TIMEOUT|ERROR]",
 	}, Run: clientUnblock}
 }
 

@@ -159,7 +159,7 @@ func description(srv *engine.Engine, s *engine.Session) string {
 
 func clusterSlotsRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|slots", Arity: 2, Flags: "stale",
+		Name: "cluster|slots", Arity: 2, Flags: "loading stale",
 		Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Deprecated: "7.0.0", ReplacedBy: "`CLUSTER SHARDS`",
 		Complexity: "O(N), 16384 slots",
 		Summary:    "Ranges of slots with the address of this node",
@@ -210,7 +210,7 @@ func clusterSlots(c *engine.Call) {
 
 func clusterShardsRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|shards", Arity: 2, Flags: "stale",
+		Name: "cluster|shards", Arity: 2, Flags: "loading stale",
 		Group: "cluster", Since: "7.0.0", Tips: "nondeterministic_output",
 		Complexity: "O(N), 16384 slots",
 		Summary:    "The shard of this node with its slots",
@@ -436,7 +436,7 @@ func clusterResetRow() engine.Command {
 		Group: "cluster", Since: "3.0.0",
 		Complexity: "O(N), 16384 slots",
 		Summary:    "Return the node to its initial state, with a new ID if HARD",
-		Syntax:     "[HARD|SOFT]",
+		Syntax:     "reset-type:[HARD|SOFT]",
 	}, Run: clusterReset}
 }
 
@@ -643,7 +643,7 @@ func clusterMeetRow() engine.Command {
 		Name: "cluster|meet", Arity: -4, Flags: "admin stale no_async_loading",
 		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
 		Summary: "Accepts only the address of this node",
-		Syntax:  "ip port [cluster_bus_port@4.0.0]",
+		Syntax:  "ip port [cluster-bus-port:integer@4.0.0]",
 		History: []string{"4.0.0 `cluster_bus_port`"},
 	}, Run: clusterMeet}
 }

@@ -71,7 +71,7 @@ func clusterAddslotsrangeRow() engine.Command {
 		Group: "cluster", Since: "7.0.0",
 		Complexity: "O(N), N slots in the ranges",
 		Summary:    "Serve the slots of the given ranges",
-		Syntax:     "start-slot end-slot [start-slot end-slot ...]",
+		Syntax:     "range:(start-slot end-slot)...",
 	}, Run: clusterAddslotsrange}
 }
 
@@ -92,7 +92,7 @@ func clusterDelslotsrangeRow() engine.Command {
 		Group: "cluster", Since: "7.0.0",
 		Complexity: "O(N), N slots in the ranges",
 		Summary:    "No longer serve the slots of the given ranges",
-		Syntax:     "start-slot end-slot [start-slot end-slot ...]",
+		Syntax:     "range:(start-slot end-slot)...",
 	}, Run: clusterDelslotsrange}
 }
 
@@ -171,7 +171,7 @@ func clusterSetslotRow() engine.Command {
 		Name: "cluster|setslot", Arity: -4, Flags: "admin stale no_async_loading",
 		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
 		Summary: "Serve a slot or not, by the ID of its node",
-		Syntax:  "slot subcommand:(IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE)",
+		Syntax:  "slot subcommand:(IMPORTING importing:string | MIGRATING migrating:string | NODE node:string | STABLE)",
 	}, Run: clusterSetslot}
 }
 

@@ -39,12 +39,14 @@ func listCommandsRow() engine.Command {
 			Group: "server", Since: "2.8.13", Categories: "connection",
 			Complexity: "O(N), N arguments of the command",
 			Summary:    "Keys in the arguments of a command",
+			Syntax:     "command [arg [arg ...]]",
 		}, Run: commandGetkeys},
 		{Facts: protocol.Facts{
 			Name: "command|getkeysandflags", Arity: -3, Flags: "loading stale",
 			Group: "server", Since: "7.0.0", Categories: "connection",
 			Complexity: "O(N), N arguments of the command",
 			Summary:    "Keys in the arguments of a command, and how it uses them",
+			Syntax:     "command [arg [arg ...]]",
 		}, Run: commandGetkeysandflags},
 		{Facts: protocol.Facts{
 			Name: "command|help", Arity: 2, Flags: "loading stale",
@@ -254,8 +256,9 @@ func replyArguments(r *protocol.Reply, args []protocol.Argument) {
 	for i := range args {
 		a := &args[i]
 		flags := a.Flags()
+		shown := len(a.Arguments) == 0 // else its parts are
 		n := 2
-		for _, there := range []bool{a.KeySpec >= 0, a.HasToken(), a.Since != "", a.Deprecated != "", len(flags) > 0, len(a.Arguments) > 0} {
+		for _, there := range []bool{shown, a.KeySpec >= 0, a.HasToken(), a.Since != "", a.Deprecated != "", len(flags) > 0, len(a.Arguments) > 0} {
 			if there {
 				n++
 			}
@@ -264,6 +267,9 @@ func replyArguments(r *protocol.Reply, args []protocol.Argument) {
 		r.Map(n)
 		text("name", a.Name)
 		text("type", a.Type)
+		if shown {
+			text("display_text", a.Name)
+		}
 		if a.KeySpec >= 0 {
 			r.BulkString("key_spec_index")
 			r.Int(int64(a.KeySpec))

@@ -34,7 +34,7 @@ func configGetRow() engine.Command {
 		Name: "config|get", Arity: -3, Flags: "admin noscript loading stale",
 		Group: "server", Since: "2.0.0", Complexity: "O(N*M), N patterns given, M parameters",
 		Summary: "Values of the parameters that match patterns",
-		Syntax:  "parameter:(parameter)...",
+		Syntax:  "parameter [parameter ...]",
 		History: []string{"7.0.0 Several patterns"},
 	}, Run: configGet}
 }
@@ -98,7 +98,7 @@ func configSetRow() engine.Command {
 		Group: "server", Since: "2.0.0", Tips: "request_policy:all_nodes response_policy:all_succeeded",
 		Complexity: "O(N), N parameters given",
 		Summary:    "Change parameters, all of them or none",
-		Syntax:     "parameter value [parameter value ...]",
+		Syntax:     "data:(parameter value)...",
 		History:    []string{"7.0.0 Several parameters"},
 	}, Run: configSet, Secret: true}
 }
@@ -175,7 +175,7 @@ func configSet(c *engine.Call) {
 func configResetstatRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "config|resetstat", Arity: 2, Flags: "admin noscript loading stale",
-		Group: "server", Since: "2.0.0", Complexity: "O(N), N commands of the server",
+		Group: "server", Since: "2.0.0", Tips: "request_policy:all_nodes response_policy:all_succeeded", Complexity: "O(N), N commands of the server",
 		Summary: "Set the counters of INFO to 0",
 	}, Run: configResetstat}
 }
@@ -208,7 +208,7 @@ func configHelp(c *engine.Call) {
 func configRewriteRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "config|rewrite", Arity: 2, Flags: "admin noscript loading stale",
-		Group: "server", Since: "2.8.0", Complexity: "O(N), N lines of the file",
+		Group: "server", Since: "2.8.0", Tips: "request_policy:all_nodes response_policy:all_succeeded", Complexity: "O(N), N lines of the file",
 		Summary: "Write the parameters that differ from their defaults to the configuration file",
 	}, Run: configRewrite}
 }

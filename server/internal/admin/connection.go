@@ -83,7 +83,7 @@ func helloRow() engine.Command {
 		Name: "hello", Arity: -1, Flags: "noscript loading stale fast no_auth allow_busy",
 		Group: "connection", Since: "6.0.0", Complexity: "O(1)",
 		Summary: "Choose the version of the protocol, with AUTH and SETNAME in the same step",
-		Syntax:  "arguments:[protover [AUTH username password] [SETNAME clientname]]",
+		Syntax:  "arguments:[protover auth:[AUTH username password] [SETNAME clientname]]",
 		History: []string{"6.2.0 No `protover`: the reply describes the connection"},
 	}, Run: hello, OfConnection: true, Secret: true}
 }

@@ -60,7 +60,7 @@ func latencyHistory(c *engine.Call) {
 func latencyResetRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "latency|reset", Arity: -2, Flags: "admin noscript loading stale",
-		Group: "server", Since: "2.8.13", Tips: "request_policy:all_nodes response_policy:all_succeeded",
+		Group: "server", Since: "2.8.13", Tips: "request_policy:all_nodes response_policy:agg_sum",
 		Complexity: "O(E), E events",
 		Summary:    "Forget the samples of events, without arguments of all of them",
 		Syntax:     "[event [event ...]]",

@@ -76,7 +76,7 @@ func moduleLoadexRow() engine.Command {
 		Name: "module|loadex", Arity: -3, Flags: "admin noscript no_async_loading protected",
 		Group: "server", Since: "7.0.0", Complexity: "O(1)",
 		Summary: "Always an error, as MODULE LOAD",
-		Syntax:  "path configs:[CONFIG name value [CONFIG name value ...]] [ARGS args:(arg)...]",
+		Syntax:  "path configs:[CONFIG name value [CONFIG name value ...]] [ARGS args [args ...]]",
 	}, Run: moduleLoadex, EnabledBy: (*config.Settings).ModuleEnabled}
 }
 

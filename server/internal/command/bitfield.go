@@ -58,7 +58,7 @@ func bitfieldRow() engine.Command {
 		KeysBy: protocol.KeysOfBitfield,
 		Group:  "bitmap", Since: "3.2.0", Complexity: "O(M), M operations",
 		Summary: "Read and write integers of 1 to 64 bits inside a string",
-		Syntax:  "key operation:[GET encoding offset | write:([OVERFLOW WRAP|SAT|FAIL] write_operation:(SET encoding offset value:integer | INCRBY encoding offset increment))]...",
+		Syntax:  "key operation:[get-block:(GET encoding offset) | write:(overflow-block:[OVERFLOW WRAP|SAT|FAIL] write-operation:(set-block:(SET encoding offset value:integer) | incrby-block:(INCRBY encoding offset increment)))]...",
 	}, Run: bitfield}
 }
 
@@ -69,7 +69,7 @@ func bitfieldRoRow() engine.Command {
 		Name: "bitfield_ro", Arity: -2, Flags: "readonly fast", Keys: "1 RO access",
 		Group: "bitmap", Since: "6.0.0", Complexity: "O(M), M operations",
 		Summary: "Read integers of 1 to 64 bits inside a string",
-		Syntax:  "key [GET encoding offset [GET encoding offset ...]]",
+		Syntax:  "key get-block:[GET encoding offset [GET encoding offset ...]]",
 	}, Run: bitfieldRo}
 }
 

@@ -127,8 +127,7 @@ func bitopRow() engine.Command {
 		Name: "bitop", Arity: -4, Flags: "write denyoom", Keys: "2 OW update; 3..-1 RO access",
 		Group: "bitmap", Since: "2.6.0", Complexity: "O(N*K), N bytes of the longest of K strings",
 		Summary: "Combine strings bit by bit and store the result in destkey",
-		Syntax:  "operation:(AND|OR|XOR|NOT|DIFF@8.2.0|DIFF1@8.2.0|ANDOR@8.2.0|ONE@8.2.0) destkey key [key ...]",
-		History: []string{"8.2.0 `DIFF`, `DIFF1`, `ANDOR`, `ONE`"},
+		Syntax:  "operation:(AND|OR|XOR|NOT|DIFF|DIFF1|ANDOR|ONE) destkey key [key ...]",
 	}, Run: bitop}
 }
 
@@ -220,7 +219,7 @@ func bitcountRow() engine.Command {
 		Name: "bitcount", Arity: -2, Flags: "readonly", Keys: "1 RO access",
 		Group: "bitmap", Since: "2.6.0", Complexity: "O(N), N bytes counted",
 		Summary: "Number of bits that are set in a string or a part of it",
-		Syntax:  "key index:[start end_index:[end index_unit:[BYTE|BIT]@7.0.0]]",
+		Syntax:  "key range:[start end-unit-block:[end unit:[BYTE|BIT]@7.0.0]]",
 		History: []string{"7.0.0 `BYTE`, `BIT`", "8.0.0 `start` without `end`, of Valkey"},
 	}, Run: bitcount}
 }
@@ -259,7 +258,7 @@ func bitposRow() engine.Command {
 		Name: "bitpos", Arity: -3, Flags: "readonly", Keys: "1 RO access",
 		Group: "bitmap", Since: "2.8.7", Complexity: "O(N), N bytes searched",
 		Summary: "Offset of the first bit that is 0, or 1, in a string or a part of it",
-		Syntax:  "key bit index:[start end_index:[end index_unit:[BYTE|BIT]@7.0.0]]",
+		Syntax:  "key bit range:[start end-unit-block:[end unit:[BYTE|BIT]@7.0.0]]",
 		History: []string{"7.0.0 `BYTE`, `BIT`"},
 	}, Run: bitpos}
 }

@@ -103,7 +103,7 @@ func geoaddRow() engine.Command {
 		Group: "geo", Since: "3.2.0",
 		Complexity: "O(M log N), M members given, N members of the sorted set",
 		Summary:    "Add members with positions, or change the positions of members",
-		Syntax:     "key condition:[NX|XX]@6.2.0 [change:CH@6.2.0] longitude latitude member [longitude latitude member ...]",
+		Syntax:     "key condition:[NX|XX]@6.2.0 [change:CH@6.2.0] data:(longitude latitude member)...",
 		History:    []string{"6.2.0 `CH`, `NX`, `XX`"},
 	}, Run: geoadd}
 }
@@ -153,7 +153,7 @@ func geoposRow() engine.Command {
 		Name: "geopos", Arity: -2, Flags: "readonly", Keys: "1 RO access",
 		Group: "geo", Since: "3.2.0", Complexity: "O(M), M members given",
 		Summary: "Positions of members",
-		Syntax:  "key member [member ...]",
+		Syntax:  "key [member [member ...]]",
 	}, Run: geopos}
 }
 
@@ -227,7 +227,7 @@ func geohashRow() engine.Command {
 		Group: "geo", Since: "3.2.0",
 		Complexity: "O(M), M members given",
 		Summary:    "Positions of members as geohashes of 11 characters",
-		Syntax:     "key member [member ...]",
+		Syntax:     "key [member [member ...]]",
 	}, Run: geohash}
 }
 
@@ -354,7 +354,7 @@ func georadiusRow() engine.Command {
 		Group:  "geo", Since: "3.2.0", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` or `GEOSEARCHSTORE` with `FROMLONLAT` and `BYRADIUS`",
 		Complexity: "O(log N + A + M log M), N members of the sorted set, A near the circle, M inside",
 		Summary:    "Members up to radius away from a position",
-		Syntax:     "key longitude latitude radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count:[COUNT count [ANY@6.2.0]] order:[ASC|DESC] [STORE key] [STOREDIST key]",
+		Syntax:     "key longitude latitude radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count-block:[COUNT count [ANY@6.2.0]] order:[ASC|DESC] [STORE key] [STOREDIST key]",
 		History: []string{
 			"6.2.0 `ANY`",
 			"7.0.0 Units in upper case",
@@ -370,8 +370,8 @@ func georadiusRoRow() engine.Command {
 		Group: "geo", Since: "3.2.10", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` with `FROMLONLAT` and `BYRADIUS`",
 		Complexity: "O(log N + A + M log M), N members of the sorted set, A near the circle, M inside",
 		Summary:    "As GEORADIUS, without STORE",
-		Syntax:     "key longitude latitude radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count:[COUNT count [ANY@6.2.0]] order:[ASC|DESC]",
-		History:    []string{"6.2.0 `ANY`"},
+		Syntax:     "key longitude latitude radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count-block:[COUNT count [ANY@6.2.0]] order:[ASC|DESC]",
+		History:    []string{"6.2.0 `ANY`", "7.0.0 Units in upper case"},
 	}, Run: georadiusRo}
 }
 
@@ -398,8 +398,8 @@ func georadiusbymemberRow() engine.Command {
 		Group:  "geo", Since: "3.2.0", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` or `GEOSEARCHSTORE` with `FROMMEMBER` and `BYRADIUS`",
 		Complexity: "O(log N + A + M log M), N members of the sorted set, A near the circle, M inside",
 		Summary:    "Members up to radius away from member",
-		Syntax:     "key member radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count:[COUNT count [ANY]] order:[ASC|DESC] [STORE key] [STOREDIST key]",
-		History:    []string{"7.0.0 Units in upper case"},
+		Syntax:     "key member radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count-block:[COUNT count [ANY]] order:[ASC|DESC] [STORE key] [STOREDIST key]",
+		History:    []string{"6.2.0 `ANY`", "7.0.0 Units in upper case"},
 	}, Run: georadiusbymember}
 }
 
@@ -411,7 +411,8 @@ func georadiusbymemberRoRow() engine.Command {
 		Group: "geo", Since: "3.2.10", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` with `FROMMEMBER` and `BYRADIUS`",
 		Complexity: "O(log N + A + M log M), N members of the sorted set, A near the circle, M inside",
 		Summary:    "As GEORADIUSBYMEMBER, without STORE",
-		Syntax:     "key member radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count:[COUNT count [ANY]] order:[ASC|DESC]",
+		Syntax:     "key member radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count-block:[COUNT count [ANY]] order:[ASC|DESC]",
+		History:    []string{"6.2.0 `ANY`", "7.0.0 Units in upper case"},
 	}, Run: georadiusbymemberRo}
 }
 
@@ -452,7 +453,7 @@ func geosearchRow() engine.Command {
 		Group: "geo", Since: "6.2.0",
 		Complexity: "O(log N + A + M log M), N members of the sorted set, A near the shape, M inside",
 		Summary:    "Members inside a circle or a box around a position or a member, or inside a polygon",
-		Syntax:     "key from:(FROMMEMBER member | FROMLONLAT longitude latitude) by:(circle:((BYRADIUS radius) unit:M|KM|FT|MI) | box:((BYBOX width) height unit:M|KM|FT|MI) | polygon:((BYPOLYGON num-vertices:integer) vertices:(longitude latitude)...)@9.0.0) order:[ASC|DESC] count:[COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]",
+		Syntax:     "key from:(FROMMEMBER member | fromlonlat:(FROMLONLAT longitude latitude)) by:(circle:((BYRADIUS radius) unit:M|KM|FT|MI) | box:((BYBOX width) height unit:M|KM|FT|MI) | polygon:((BYPOLYGON num-vertices:integer) vertices:(longitude latitude)...)@9.0.0) order:[ASC|DESC] count-block:[COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]",
 		History:    []string{"7.0.0 Units in upper case", "9.0.0 `BYPOLYGON`, of Valkey"},
 	}, Run: geosearch}
 }
@@ -468,7 +469,7 @@ func geosearchstoreRow() engine.Command {
 		Group: "geo", Since: "6.2.0",
 		Complexity: "O(log N + A + M log M), N members of the sorted set, A near the shape, M inside",
 		Summary:    "Store the result of GEOSEARCH in destination",
-		Syntax:     "destination source from:(FROMMEMBER member | FROMLONLAT longitude latitude) by:(circle:((BYRADIUS radius) unit:M|KM|FT|MI) | box:((BYBOX width) height unit:M|KM|FT|MI) | polygon:((BYPOLYGON num-vertices:integer) vertices:(longitude latitude)...)@9.0.0) order:[ASC|DESC] count:[COUNT count [ANY]] [STOREDIST]",
+		Syntax:     "destination source from:(FROMMEMBER member | fromlonlat:(FROMLONLAT longitude latitude)) by:(circle:((BYRADIUS radius) unit:M|KM|FT|MI) | box:((BYBOX width) height unit:M|KM|FT|MI) | polygon:((BYPOLYGON num-vertices:integer) vertices:(longitude latitude)...)@9.0.0) order:[ASC|DESC] count-block:[COUNT count [ANY]] [STOREDIST]",
 		History:    []string{"7.0.0 Units in upper case", "9.0.0 `BYPOLYGON`, of Valkey"},
 	}, Run: geosearchstore}
 }

@@ -39,7 +39,7 @@ func hsetRow() engine.Command {
 		Group: "hash", Since: "2.0.0",
 		Complexity: "O(N), N fields given; times log D in a hash with D deadlines",
 		Summary:    "Write the values of fields",
-		Syntax:     "key field value [field value ...]",
+		Syntax:     "key data:(field value)...",
 		History:    []string{"4.0.0 Several pairs of `field` and `value`"},
 	}, Run: hset}
 }
@@ -56,7 +56,7 @@ func hmsetRow() engine.Command {
 		Group: "hash", Since: "2.0.0", Deprecated: "4.0.0", ReplacedBy: "`HSET key field value [field value ...]`",
 		Complexity: "O(N), N fields given; times log D in a hash with D deadlines",
 		Summary:    "As HSET, with the reply OK",
-		Syntax:     "key field value [field value ...]",
+		Syntax:     "key data:(field value)...",
 	}, Run: hmset}
 }
 
@@ -524,8 +524,7 @@ func hscanRow() engine.Command {
 		Group: "hash", Since: "2.8.0", Tips: "nondeterministic_output",
 		Complexity: "O(C), C is COUNT; O(N) for a whole iteration, N fields of the hash",
 		Summary:    "Iterate over the fields of a hash in steps of about COUNT",
-		Syntax:     "key cursor [MATCH pattern] [COUNT count] [NOVALUES@7.4.0]",
-		History:    []string{"7.4.0 `NOVALUES`"},
+		Syntax:     "key cursor [MATCH pattern] [COUNT count] [NOVALUES]",
 	}, Run: hscan}
 }
 

@@ -223,7 +223,7 @@ func pfmergeRow() engine.Command {
 		Name: "pfmerge", Arity: -2, Flags: "write denyoom", Keys: "1 RW access insert; 2..-1 RO access",
 		Group: "hyperloglog", Since: "2.8.9", Complexity: "O(K), K keys of 16384 registers each",
 		Summary: "Merge HyperLogLogs into destkey",
-		Syntax:  "destkey sourcekey [sourcekey ...]",
+		Syntax:  "destkey [sourcekey [sourcekey ...]]",
 	}, Run: pfmerge}
 }
 

@@ -437,7 +437,7 @@ func keys(c *engine.Call) {
 func scanRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "scan", Arity: -2, Flags: "readonly",
-		Group: "generic", Since: "2.8.0", Tips: "nondeterministic_output request_policy:special",
+		Group: "generic", Since: "2.8.0", Tips: "nondeterministic_output request_policy:special response_policy:special",
 		Complexity: "O(C), C is COUNT; O(N) for a whole iteration, N keys of the database",
 		Summary:    "Iterate over the keys of the database in steps of about COUNT",
 		Syntax:     "cursor [MATCH pattern] [COUNT count] [TYPE type@6.0.0]",
@@ -508,7 +508,7 @@ func replyKeys(c *engine.Call, cursor string, keys []string) {
 func randomkeyRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "randomkey", Arity: 1, Flags: "readonly",
-		Group: "generic", Since: "1.0.0", Tips: "request_policy:all_shards nondeterministic_output", Complexity: "O(1)",
+		Group: "generic", Since: "1.0.0", Tips: "request_policy:all_shards response_policy:special nondeterministic_output", Complexity: "O(1)",
 		Summary: "Choose a random key of the database",
 	}, Run: randomkey, AnyKey: true}
 }
@@ -667,7 +667,7 @@ func flushdbRow() engine.Command {
 		Group: "server", Since: "1.0.0", Categories: "keyspace dangerous", Tips: "request_policy:all_shards response_policy:all_succeeded",
 		Complexity: "O(W), W keys that clients watch or wait for; the memory is garbage collected",
 		Summary:    "Delete all keys of the database",
-		Syntax:     "async:[ASYNC@4.0.0|SYNC@6.2.0]",
+		Syntax:     "flush-type:[ASYNC@4.0.0|SYNC@6.2.0]",
 		History: []string{
 			"4.0.0 `ASYNC`",
 			"6.2.0 `SYNC`",
@@ -683,7 +683,7 @@ func flushallRow() engine.Command {
 		Group: "server", Since: "1.0.0", Categories: "keyspace dangerous", Tips: "request_policy:all_shards response_policy:all_succeeded",
 		Complexity: "O(D*W), D databases, W keys that clients watch or wait for; the memory is garbage collected",
 		Summary:    "Delete the keys of all databases",
-		Syntax:     "async:[ASYNC@4.0.0|SYNC@6.2.0]",
+		Syntax:     "flush-type:[ASYNC@4.0.0|SYNC@6.2.0]",
 		History: []string{
 			"4.0.0 `ASYNC`",
 			"6.2.0 `SYNC`",

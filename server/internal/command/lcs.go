@@ -20,7 +20,7 @@ func lcsRow() engine.Command {
 		Name: "lcs", Arity: -3, Flags: "readonly", Keys: "1..+1 RO access",
 		Group: "string", Since: "7.0.0", Complexity: "O(N*M), N and M bytes of the two strings",
 		Summary: "Longest common subsequence of two strings, its length, or its matching ranges",
-		Syntax:  "key1 key2 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN]",
+		Syntax:  "key1 key2 [LEN] [IDX] [MINMATCHLEN min-match-len:integer] [WITHMATCHLEN]",
 	}, Run: longestCommon}
 }
 

@@ -381,7 +381,7 @@ func sintercard(c *engine.Call) {
 
 func sinterstoreRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
-		Name: "sinterstore", Arity: -3, Flags: "write denyoom", Keys: "1 RW update; 2..-1 RO access",
+		Name: "sinterstore", Arity: -3, Flags: "write denyoom", Keys: "1 OW update; 2..-1 RO access",
 		Group: "set", Since: "1.0.0",
 		Complexity: "O(N*K), N members of the smallest set, K sets",
 		Summary:    "Store the result of SINTER in destination",

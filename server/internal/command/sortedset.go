@@ -57,7 +57,7 @@ func zaddRow() engine.Command {
 		Group: "sorted-set", Since: "1.2.0",
 		Complexity: "O(M log N), M members given, N members of the sorted set",
 		Summary:    "Add members with scores, or change the scores of members",
-		Syntax:     "key condition:[NX|XX]@3.0.2 comparison:[GT|LT]@6.2.0 [change:CH@3.0.2] [increment:INCR@3.0.2] score member [score member ...]",
+		Syntax:     "key condition:[NX|XX]@3.0.2 comparison:[GT|LT]@6.2.0 [change:CH@3.0.2] [increment:INCR@3.0.2] data:(score member)...",
 		History: []string{
 			"2.4.0 Several members",
 			"3.0.2 `XX`, `NX`, `CH`, `INCR`",

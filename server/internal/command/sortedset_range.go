@@ -196,7 +196,7 @@ func zrangeRow() engine.Command {
 		Group: "sorted-set", Since: "1.2.0",
 		Complexity: "O(log N + M), N members of the sorted set, M returned",
 		Summary:    "Members from start to stop, which are ranks, scores or members",
-		Syntax:     "key start:string stop:string sortby:[BYSCORE|BYLEX]@6.2.0 [REV@6.2.0] [LIMIT offset count]@6.2.0 [WITHSCORES]",
+		Syntax:     "key start:string stop:string sortby:[BYSCORE|BYLEX]@6.2.0 [REV@6.2.0] limit:[LIMIT offset count]@6.2.0 [WITHSCORES]",
 		History:    []string{"6.2.0 `REV`, `BYSCORE`, `BYLEX`, `LIMIT`"},
 	}, Run: zrange, Batching: engine.BatchAlways}
 }
@@ -209,7 +209,7 @@ func zrangebyscoreRow() engine.Command {
 		Group: "sorted-set", Since: "1.0.5", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE key min max BYSCORE`",
 		Complexity: "O(log N + M), N members of the sorted set, M returned",
 		Summary:    "Members with a score from min to max",
-		Syntax:     "key min max [WITHSCORES@2.0.0] [LIMIT offset count]",
+		Syntax:     "key min max [WITHSCORES@2.0.0] limit:[LIMIT offset count]",
 		History:    []string{"2.0.0 `WITHSCORES`"},
 	}, Run: zrangebyscore, Batching: engine.BatchAlways}
 }
@@ -222,7 +222,7 @@ func zrangebylexRow() engine.Command {
 		Group: "sorted-set", Since: "2.8.9", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE key min max BYLEX`",
 		Complexity: "O(log N + M), N members of the sorted set, M returned",
 		Summary:    "Members from min to max by their bytes, if all scores are equal",
-		Syntax:     "key min:string max:string [LIMIT offset count]",
+		Syntax:     "key min:string max:string limit:[LIMIT offset count]",
 	}, Run: zrangebylex, Batching: engine.BatchAlways}
 }
 
@@ -246,7 +246,7 @@ func zrevrangebyscoreRow() engine.Command {
 		Group: "sorted-set", Since: "2.2.0", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE key max min BYSCORE REV`",
 		Complexity: "O(log N + M), N members of the sorted set, M returned",
 		Summary:    "Members with a score from max down to min",
-		Syntax:     "key max min [WITHSCORES] [LIMIT offset count]",
+		Syntax:     "key max min [WITHSCORES] limit:[LIMIT offset count]",
 		History:    []string{"2.1.6 Bounds that are excluded"},
 	}, Run: zrevrangebyscore, Batching: engine.BatchAlways}
 }
@@ -261,7 +261,7 @@ func zrevrangebylexRow() engine.Command {
 		Group: "sorted-set", Since: "2.8.9", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE key max min BYLEX REV`",
 		Complexity: "O(log N + M), N members of the sorted set, M returned",
 		Summary:    "Members from max down to min by their bytes, if all scores are equal",
-		Syntax:     "key max:string min:string [LIMIT offset count]",
+		Syntax:     "key max:string min:string limit:[LIMIT offset count]",
 	}, Run: zrevrangebylex, Batching: engine.BatchAlways}
 }
 
@@ -304,7 +304,7 @@ func zrangestoreRow() engine.Command {
 		Group: "sorted-set", Since: "6.2.0",
 		Complexity: "O(log N + M), N members of the sorted set, M stored",
 		Summary:    "Store a range of the sorted set src in dst",
-		Syntax:     "dst src min:string max:string sortby:[BYSCORE|BYLEX] [REV] [LIMIT offset count]",
+		Syntax:     "dst src min:string max:string sortby:[BYSCORE|BYLEX] [REV] limit:[LIMIT offset count]",
 	}, Run: zrangestore}
 }
 

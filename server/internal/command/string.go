@@ -141,7 +141,7 @@ func setRow() engine.Command {
 		KeysBy: protocol.KeysOfSet,
 		Group:  "string", Since: "1.0.0", Complexity: "O(1); with a deadline O(log N), N keys that have one",
 		Summary: "Write a string, on a condition and with a deadline if given",
-		Syntax:  "key value condition:[NX@2.6.12 | XX@2.6.12 | IFEQ ifeq-value@8.4.0 | IFNE ifne-value@8.4.0 | IFDEQ ifdeq-digest@8.4.0 | IFDNE ifdne-digest@8.4.0] [GET@6.2.0] expiration:[EX seconds@2.6.12 | PX milliseconds@2.6.12 | EXAT unix-time-seconds@6.2.0 | PXAT unix-time-milliseconds@6.2.0 | KEEPTTL@6.0.0]",
+		Syntax:  "key value condition:[NX | XX | IFEQ ifeq-value@8.4.0 | IFNE ifne-value@8.4.0 | IFDEQ ifdeq-digest:integer@8.4.0 | IFDNE ifdne-digest:integer@8.4.0]@2.6.12 [GET@6.2.0] expiration:[EX seconds@2.6.12 | PX milliseconds@2.6.12 | EXAT unix-time-seconds@6.2.0 | PXAT unix-time-milliseconds@6.2.0 | KEEPTTL@6.0.0]",
 		History: []string{
 			"2.6.12 `EX`, `PX`, `NX`, `XX`",
 			"6.0.0 `KEEPTTL`",
@@ -273,7 +273,7 @@ func delexRow() engine.Command {
 		Group: "string", Since: "8.4.0",
 		Complexity: "O(N), N bytes of the value",
 		Summary:    "Delete a string if its value or its digest meets a condition",
-		Syntax:     "key condition:[IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest | IFDNE ifdne-digest]",
+		Syntax:     "key condition:[IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest:integer | IFDNE ifdne-digest:integer]",
 	}, Run: delex}
 }
 
@@ -321,7 +321,7 @@ func dropIf(c *engine.Call, key []byte, condition bool) {
 func setnxRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "setnx", Arity: 3, Flags: "write denyoom fast", Keys: "1 OW insert",
-		Group: "string", Since: "1.0.0", Complexity: "O(1)",
+		Group: "string", Since: "1.0.0", Deprecated: "2.6.12", ReplacedBy: "`SET` with `NX`", Complexity: "O(1)",
 		Summary: "Write a string if its key is absent",
 		Syntax:  "key value",
 	}, Run: setnx}
@@ -340,7 +340,7 @@ func setnx(c *engine.Call) {
 func setexRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "setex", Arity: 4, Flags: "write denyoom", Keys: "1 OW update",
-		Group: "string", Since: "2.0.0", Complexity: "O(log N), N keys with a deadline",
+		Group: "string", Since: "2.0.0", Deprecated: "2.6.12", ReplacedBy: "`SET` with `EX`", Complexity: "O(log N), N keys with a deadline",
 		Summary: "Write a string that expires after seconds",
 		Syntax:  "key seconds value",
 	}, Run: setex, Batching: engine.BatchAlways}
@@ -350,7 +350,7 @@ func setex(c *engine.Call) { setFor(c, engine.Seconds) }
 func psetexRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "psetex", Arity: 4, Flags: "write denyoom", Keys: "1 OW update",
-		Group: "string", Since: "2.6.0", Complexity: "O(log N), N keys with a deadline",
+		Group: "string", Since: "2.6.0", Deprecated: "2.6.12", ReplacedBy: "`SET` with `PX`", Complexity: "O(log N), N keys with a deadline",
 		Summary: "Write a string that expires after milliseconds",
 		Syntax:  "key milliseconds value",
 	}, Run: psetex, Batching: engine.BatchAlways}
@@ -504,7 +504,7 @@ func msetRow() engine.Command {
 		Group: "string", Since: "1.0.1", Tips: "request_policy:multi_shard response_policy:all_succeeded",
 		Complexity: "O(N), N keys",
 		Summary:    "Write several strings",
-		Syntax:     "key value [key value ...]",
+		Syntax:     "data:(key value)...",
 	}, Run: mset}
 }
 
@@ -520,10 +520,10 @@ func mset(c *engine.Call) {
 func msetnxRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "msetnx", Arity: -3, Flags: "write denyoom", Keys: "1..-1/2 OW insert",
-		Group: "string", Since: "1.0.1", Tips: "request_policy:multi_shard response_policy:agg_min",
+		Group: "string", Since: "1.0.1",
 		Complexity: "O(N), N keys",
 		Summary:    "Write several strings if all keys are absent",
-		Syntax:     "key value [key value ...]",
+		Syntax:     "data:(key value)...",
 	}, Run: msetnx}
 }
 

@@ -120,7 +120,7 @@ func psubscribeRow() engine.Command {
 		Group: "pubsub", Since: "2.0.0",
 		Complexity: "O(N), N patterns given",
 		Summary:    "Receive the messages of all channels that match patterns",
-		Syntax:     "pattern:(pattern)...",
+		Syntax:     "pattern [pattern ...]",
 	}, Run: psubscribe, OfConnection: true, WhileSubscribed: true}
 }
 

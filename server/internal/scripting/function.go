@@ -416,7 +416,7 @@ func functionFlushRow() engine.Command {
 		Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
 		Complexity: "O(L), L libraries",
 		Summary:    "Delete all libraries",
-		Syntax:     "async:[ASYNC|SYNC]",
+		Syntax:     "flush-type:[ASYNC|SYNC]",
 	}, Run: functionFlush}
 }
 

@@ -287,7 +287,7 @@ func scriptFlushRow() engine.Command {
 		Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_nodes response_policy:all_succeeded",
 		Complexity: "O(1); the memory is garbage collected",
 		Summary:    "Empty the cache of scripts",
-		Syntax:     "async:[ASYNC|SYNC]@6.2.0",
+		Syntax:     "flush-type:[ASYNC|SYNC]@6.2.0",
 		History:    []string{"6.2.0 `ASYNC`, `SYNC`"},
 	}, Run: scriptFlush}
 }
