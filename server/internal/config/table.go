@@ -124,9 +124,9 @@ func Parameters() []Parameter {
 		text("forward-to", "", func(c *Settings) *string { return &c.ForwardTo }).secret().hide().
 			about("Server or cluster that has the data after a move, as an address with a password that `zsetd migrate` takes: commands on data are answered from there. " +
 				"Empty means that the server answers them itself."),
-		text("masteruser", "", func(c *Settings) *string { return &c.PrimaryUser }).secret().
+		text("masteruser", "", func(c *Settings) *string { return &c.PrimaryUser }).secret().also("primaryuser").
 			about("User for the login at the primary; empty means the default user."),
-		text("masterauth", "", func(c *Settings) *string { return &c.PrimaryPassword }).secret().
+		text("masterauth", "", func(c *Settings) *string { return &c.PrimaryPassword }).secret().also("primaryauth").
 			about("Password for the login at the primary; empty means no login."),
 		yesNo("replica-read-only", true, func(c *Settings) *bool { return &c.ReplicaReadOnly }).also("slave-read-only").
 			about("Whether a replica rejects writes. Writes to a replica reach no other server; keys whose deadlines they set expire on the replica by themselves, until it starts again."),
