@@ -183,6 +183,10 @@ func (b *bench) runOnce(t target, f file, skips []string) (r result, stuck failu
 			return r, stuck, err
 		}
 		defer srv.stop()
+		// Valkey's suite wants the program that it would start, even if it starts none.
+		if err := b.script(b.ed.programs+"-server", "exec %q \"$@\"\n", t.binary); err != nil {
+			return r, stuck, err
+		}
 		args = append(args, "--host", "127.0.0.1", "--port", fmt.Sprint(srv.port))
 	}
 	cmd := exec.Command("tclsh", args...)
