@@ -203,7 +203,7 @@ func zremifeqRow() engine.Command {
 		Group: "sorted-set", Since: engine.ExtensionSince,
 		Complexity: "O(M log N), M members given, N members of the sorted set",
 		Summary:    "Remove the members that have the given scores",
-		Syntax:     "key data:(score member)...",
+		Syntax:     "key score member [score member ...]",
 	}, Run: zremifeq}
 }
 
