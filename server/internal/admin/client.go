@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"math"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -256,6 +257,7 @@ func clientSetinfo(c *engine.Call) {
 		c.Reply.Error("ERR Unrecognized option '" + engine.Clip(attr, len(attr)) + "'")
 		return
 	}
+	value, _, _ = bytes.Cut(value, []byte{0}) // as Redis, which reads up to a zero byte
 	if !validClientName(value) {
 		c.Reply.Error("ERR " + string(attr) + " cannot contain spaces, newlines or special characters.")
 		return
