@@ -96,6 +96,7 @@ func (l *waitingList) check(ctx context.Context, user string) (ready bool, rank 
 		_, err = l.pipeline(ctx, func(p redis.Pipeliner) error {
 			p.ZRem(ctx, l.checkins(), members...)
 			p.ZRem(ctx, l.waiting(), members...)
+			inside = p.HLen(ctx, l.participants()) // as it is when the others are counted
 			waiting = p.ZCard(ctx, l.waiting())
 			place = p.ZRank(ctx, l.waiting(), user)
 			return nil
