@@ -136,7 +136,7 @@ func xread(c *engine.Call) {
 	}
 	behind := make([]sequence.StreamID, 0, 8) // normally on the stack
 	for i, key := range o.keys {
-		s, ok := readStream(c, key)
+		s, ok := engine.Read[sequence.Stream](c, key)
 		if !ok {
 			return
 		}
@@ -166,18 +166,6 @@ func xread(c *engine.Call) {
 		}
 		c.Wait(o.deadline, keyspace.KindStream, (*protocol.Reply).NullArray, o.keys...)
 	})
-}
-
-// readStream opens a stream for reading. The retry of a blocked client reports no
-// second miss.
-func readStream(c *engine.Call, key []byte) (*sequence.Stream, bool) {
-	if !c.Again {
-		return engine.Read[sequence.Stream](c, key)
-	}
-	if e := c.DB.Peek(key); e != nil {
-		return engine.As[sequence.Stream](c, e)
-	}
-	return nil, true
 }
 
 // readAfterID reads the ID after which the entries of a stream are requested; s is nil
@@ -215,7 +203,7 @@ func replyStreams(c *engine.Call, o *xreadOptions, serve func(i int, s *sequence
 	c.Reply.Pairs(len(o.keys))
 	body, n := c.Reply.Len(), 0
 	for i, key := range o.keys {
-		if s, ok := readStream(c, key); ok && s != nil && serve(i, s) {
+		if s, ok := engine.Read[sequence.Stream](c, key); ok && s != nil && serve(i, s) {
 			n++
 		}
 	}
@@ -263,7 +251,7 @@ func xreadgroup(c *engine.Call) {
 	}
 	history := make([]sequence.StreamID, 0, 8) // normally on the stack
 	for i, key := range o.keys {
-		s, ok := readStream(c, key)
+		s, ok := engine.Read[sequence.Stream](c, key)
 		if !ok {
 			return
 		}
