@@ -37,7 +37,7 @@ func Parameters() []Parameter {
 			"volatile-random", "volatile-ttl", "volatile-lrm", "allkeys-lru", "allkeys-lfu", "allkeys-random", "allkeys-lrm", "noeviction").
 			about("Eviction policy: `allkeys-` considers all keys, `volatile-` those with an expiry time; `lru` evicts the least recently " +
 				"used key, `lfu` the least frequently used, `lrm` the least recently modified, `random` a random one, `ttl` the one that expires first; `noeviction` evicts none."),
-		number("maxmemory-samples", 5, 1, math.MaxInt32, func(c *Settings) *int64 { return &c.MaxmemorySamples }).
+		number("maxmemory-samples", 5, 1, 64, func(c *Settings) *int64 { return &c.MaxmemorySamples }).
 			about("Number of random keys that `lru`, `lfu` and `lrm` compare to choose the key to evict."),
 		number("maxmemory-eviction-tenacity", 10, 0, 100, func(c *Settings) *int64 { return &c.EvictionTenacity }).
 			about("Time limit of an eviction step, from 0 to 100: 10 means 0.5 ms, 100 no limit. Between steps the server serves clients."),
