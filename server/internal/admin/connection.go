@@ -155,9 +155,13 @@ func hello(c *engine.Call) {
 
 const errClientName = "ERR Client names cannot contain spaces, newlines or special characters."
 
-// validClientName reports whether CLIENT LIST can contain a name.
+// validClientName reports whether a client can have a name. As in Redis, it is checked and
+// listed up to a zero byte.
 func validClientName(name []byte) bool {
 	for _, b := range name {
+		if b == 0 {
+			break
+		}
 		if b < '!' || b > '~' {
 			return false
 		}
