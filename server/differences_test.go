@@ -348,6 +348,19 @@ func differences() []difference {
 			},
 		},
 		{
+			name:   "HSETEX NX",
+			judge:  "8.6",
+			reason: "NX and XX are options of Valkey's",
+			after:  []string{"DEL k"},
+			try:    "HSETEX k NX FIELDS 1 f v",
+			redis:  "-ERR unknown argument: NX\r\n",
+			ours:   ":1\r\n",
+			covers: func(_ []string, redis, _ string) bool {
+				redis = strings.ToLower(redis)
+				return strings.Contains(redis, "unknown argument: nx") || strings.Contains(redis, "unknown argument: xx")
+			},
+		},
+		{
 			name:   "ZSCAN NOSCORES",
 			reason: "this option is Valkey's",
 			after:  []string{"ZADD k 1 a"},

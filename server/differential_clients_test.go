@@ -520,6 +520,9 @@ func (d *differ) crosswise(ours *peer, last bool) *mismatch {
 		for _, encoding := range []string{"hashtable", "skiplist", "listpackex"} {
 			stable = stable && !strings.Contains(want[2], encoding)
 		}
+		// A set as a list of members, for Redis 7.0, too, becomes an intset of its integers.
+		asMembers := strings.Contains(want[1], "set") && !strings.Contains(want[1], "zset") && strings.Contains(want[2], "listpack")
+		stable = stable && !asMembers
 		restored, was := both([][]string{{"RESTORE", moved, "0", theirDump, "REPLACE"}}, [][]string{{"RESTORE", moved, "0", ourDump, "REPLACE"}})
 		if restored[0] != was[0] || was[0] != "+OK\r\n" {
 			return differs("RESTORE", restored[0], was[0])
@@ -547,7 +550,7 @@ func (d *differ) crosswise(ours *peer, last bool) *mismatch {
 		if !same(comparisonOf(name, look), got[0], want[0]) && !meant(look, want[0], got[0]) {
 			return differs("the value moved", got[0], want[0])
 		}
-		if !same(comparisonOf("object|encoding", encoding), got[1], want[1]) {
+		if !asMembers && !same(comparisonOf("object|encoding", encoding), got[1], want[1]) {
 			return differs("the encoding moved", got[1], want[1])
 		}
 	}

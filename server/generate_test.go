@@ -70,6 +70,8 @@ func notCompared(name string) (reason string) {
 		return "is refused by servers that are not told to allow it"
 	case "script|debug":
 		return "holds a conversation with redis-cli"
+	case "hotkeys", "hotkeys|start", "hotkeys|stop", "hotkeys|get", "hotkeys|reset":
+		return "measures bytes and times from one moment to another: the transcripts have it"
 	case "latency|graph":
 		return "draws times"
 	}
