@@ -46,7 +46,7 @@
 // at it for a change, at the rate of the fastest: no client polls.
 //
 // A stream that ends for a reason has a last event named end with {"error": …}. A comment line
-// follows 15 seconds of silence. A viewer that is 4 MB behind, or takes nothing for 10 seconds,
+// follows 25 seconds of silence. A viewer that is 4 MB behind, or takes nothing for 10 seconds,
 // is disconnected. Viewers of one channel with one user share one subscription.
 //
 // # Page

@@ -27,7 +27,7 @@ type rankKey struct {
 const (
 	defaultRate = 1     // events a second for a viewer
 	maxRate     = 20    // events a second for a viewer
-	feedRate    = 1500  // events a second for all viewers of a set
+	feedRate    = 1200  // events a second for all viewers of a set
 	lookRate    = 15000 // members a second that are read for them
 	// wholeSet decides how ranks are read: one by one if the set has more than this many
 	// members for each that is watched, else with one ZRANGE.

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	heartbeat   = 15 * time.Second      // longest silence of a stream
+	heartbeat   = 25 * time.Second      // longest silence of a stream
 	viewerTime  = 10 * time.Second      // time for a write to a viewer
 	feedBytes   = 4 << 20               // bytes that a viewer may be behind, at least
 	feedKeep    = 15 * time.Second      // time after which a silent feed drops what it keeps
