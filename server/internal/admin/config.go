@@ -64,7 +64,7 @@ func configGet(c *engine.Call) {
 	add := func(name string, p *config.Parameter) {
 		if lower := strings.ToLower(name); !seen[lower] {
 			seen[lower] = true
-			found = append(found, [2]string{name, p.Get(&c.Engine.Config)})
+			found = append(found, [2]string{name, p.Shown(&c.Engine.Config)})
 		}
 	}
 	for c.More() {

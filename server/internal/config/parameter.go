@@ -25,9 +25,18 @@ type Parameter struct {
 	Refused     bool // accepts one value only
 	Hidden      bool // not matched by patterns
 	form        form
-	Secret      bool // not shown in the slow log and to MONITOR
-	Get         func(*Settings) string
+	Secret      bool                   // not shown in the slow log and to MONITOR
+	Get         func(*Settings) string // in the form that Set accepts
 	Set         func(*Settings, string) error
+	show        func(value string) string // as CONFIG GET shows it; nil: as it is
+}
+
+// Shown returns the value as CONFIG GET shows it.
+func (p *Parameter) Shown(c *Settings) string {
+	if p.show != nil {
+		return p.show(p.Get(c))
+	}
+	return p.Get(c)
 }
 
 func (p Parameter) about(doc string) Parameter { p.Doc = doc; return p }

@@ -135,11 +135,12 @@ func shutdownFlags(name string, field func(*Settings) *string) Parameter {
 func classes() Parameter {
 	return Parameter{
 		Name: "notify-keyspace-events", form: formQuoted,
-		Get: func(c *Settings) string { // n, o and c are not shown beside A, as in Redis
-			if others, all := strings.CutPrefix(c.Notify, "A"); all {
+		Get: func(c *Settings) string { return c.Notify },
+		show: func(letters string) string { // n, o and c are not shown beside A, as in Redis
+			if others, all := strings.CutPrefix(letters, "A"); all {
 				return "A" + strings.TrimLeft(others, "noc")
 			}
-			return c.Notify
+			return letters
 		},
 		Set: func(c *Settings, s string) error {
 			letters, ok := sortClasses(s)
