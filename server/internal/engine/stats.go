@@ -140,8 +140,10 @@ func (srv *Engine) record(c *Call, took time.Duration, event string) {
 	if limit := cfg.SlowlogSlowerThan; limit >= 0 && took.Microseconds() >= limit {
 		srv.Slow.add(c, now, took.Microseconds(), cfg.SlowlogMaxLen)
 	}
-	if limit, n := cfg.LogRequestsFrom, protocol.RequestSize(c.Argv); limit >= 0 && n >= limit && !c.OfScript {
-		srv.LargeRequests.add(c, now, n, cfg.LargeRequestsMaxLen)
+	if limit := cfg.LogRequestsFrom; limit >= 0 && !c.OfScript {
+		if n := protocol.RequestSize(c.Argv); n >= limit {
+			srv.LargeRequests.add(c, now, n, cfg.LargeRequestsMaxLen)
+		}
 	}
 	if limit, n := cfg.LogRepliesFrom, int64(c.Reply.Len()-c.mark); limit >= 0 && n >= limit {
 		srv.LargeReplies.add(c, now, n, cfg.LargeRepliesMaxLen)
