@@ -61,7 +61,7 @@ type reading struct {
 	once    sync.Once
 	total   int64
 	done    int64
-	told    int64 // done at the last call of progress
+	shown   int64 // done at the last call of progress
 	void    int64 // bytes of records of databases that were cleared
 }
 
@@ -233,10 +233,10 @@ func (g *reading) manifest(m snapshot.Manifest) error {
 // read counts bytes that have been read.
 func (g *reading) read(n int) error {
 	g.done += int64(n)
-	if g.progress == nil || g.done-g.told < 64<<10 && g.told > 0 {
+	if g.progress == nil || g.done-g.shown < 64<<10 && g.shown > 0 {
 		return nil
 	}
-	g.told = g.done
+	g.shown = g.done
 	return g.progress(min(g.done, g.total), g.total) // total lacks the log
 }
 
