@@ -333,7 +333,7 @@ func (f *followed) compare() {
 func (f *followed) same(db int, key string, group int, argv ...string) any {
 	ours, theirs := f.both(argv...)
 	got, want := canonical(ours, group), canonical(theirs, group)
-	if !sameWords(got, want) {
+	if !sameTransferred(want, got) {
 		f.fail(fmt.Sprintf("database %d, %q:\nredis:\n%s\nzsetd:\n%s", db, argv, clipped(want), clipped(got)), key)
 	}
 	return ours
