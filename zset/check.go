@@ -11,15 +11,19 @@ func (s *Set) Check() error {
 	if err := s.checkDeadlines(); err != nil {
 		return err
 	}
-	switch m := s.indexed; {
-	case s.packed == nil && m == nil:
+	if x := s.extended(); x != nil && x.indexed == nil && x.observer == nil {
+		return fmt.Errorf("the set is extended without need")
+	}
+	f, _ := s.packed()
+	switch m := s.indexed(); {
+	case f == nil && m == nil:
 		return nil
-	case s.packed == nil:
+	case f == nil:
 		return m.check()
 	case m != nil && (m.deadlines == nil || m.index.Len() > 0 || m.tree != nil):
 		return fmt.Errorf("the set is both packed and indexed")
 	}
-	return s.packed.check()
+	return f.check()
 }
 
 func (f *packed) check() error {

@@ -33,17 +33,18 @@ func (s *Set) SetDeadline(member string, at int64) (had int64, ok bool) {
 	case at == 0:
 		s.dropDeadline(member)
 	default:
-		if s.indexed == nil {
-			s.indexed = new(indexed)
+		x := s.extend()
+		if x.indexed == nil {
+			x.indexed = new(indexed)
 		}
-		m := s.indexed
+		m := x.indexed
 		if m.deadlines == nil {
 			m.deadlines = new(Set)
 		}
 		m.deadlines.put(member, float64(at), 0, false)
 	}
-	if s.observer != nil {
-		s.observer.Deadline(member, at)
+	if observer := s.observer(); observer != nil {
+		observer.Deadline(member, at)
 	}
 	return had, true
 }
@@ -55,9 +56,11 @@ func (s *Set) SetDeadlineBytes(member []byte, at int64) (had int64, ok bool) {
 
 // dropDeadline removes the deadline of member, if any. The set must have deadlines.
 func (s *Set) dropDeadline(member string) {
-	s.indexed.dropDeadline(member)
-	if s.packed != nil && s.indexed.deadlines == nil {
-		s.indexed = nil
+	x := s.extended()
+	x.indexed.dropDeadline(member)
+	if x.packed != nil && x.indexed.deadlines == nil {
+		x.indexed = nil
+		s.reduce()
 	}
 }
 
@@ -70,11 +73,13 @@ func (m *indexed) dropDeadline(member string) {
 // Deadline returns the deadline of member, 0 if it has none, and whether member
 // exists. O(1).
 func (s *Set) Deadline(member string) (at int64, ok bool) {
-	if _, ok = s.Score(member); !ok || s.indexed == nil || s.indexed.deadlines == nil {
-		return 0, ok
+	if _, ok = s.Score(member); ok {
+		if d := s.Deadlines(); d != nil {
+			score, _ := d.Score(member)
+			at = int64(score)
+		}
 	}
-	score, _ := s.indexed.deadlines.Score(member)
-	return int64(score), true
+	return at, ok
 }
 
 // DeadlineBytes is Deadline for a byte slice.
@@ -82,20 +87,21 @@ func (s *Set) DeadlineBytes(member []byte) (at int64, ok bool) { return s.Deadli
 
 // NextDeadline returns the earliest deadline, and whether there is one. O(log n).
 func (s *Set) NextDeadline() (at int64, ok bool) {
-	if s.indexed == nil || s.indexed.deadlines == nil {
+	d := s.Deadlines()
+	if d == nil {
 		return 0, false
 	}
-	e, ok := s.indexed.deadlines.First()
+	e, ok := d.First()
 	return int64(e.Score), ok
 }
 
 // Deadlines returns the deadline index, a set of members with deadlines as scores,
 // or nil. The caller must not modify it. It is valid until the set changes.
 func (s *Set) Deadlines() *Set {
-	if s.indexed == nil {
-		return nil
+	if m := s.indexed(); m != nil {
+		return m.deadlines
 	}
-	return s.indexed.deadlines
+	return nil
 }
 
 // Due returns the number of members with a deadline before now. O(log n).
@@ -115,7 +121,7 @@ func (s *Set) Expire(now int64, limit int, gone func(Element)) int {
 		if at, ok := s.NextDeadline(); !ok || at >= now {
 			break
 		}
-		first, _ := s.indexed.deadlines.First()
+		first, _ := s.Deadlines().First()
 		score, _ := s.Remove(first.Member)
 		if gone != nil {
 			gone(Element{first.Member, score})

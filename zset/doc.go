@@ -42,8 +42,8 @@
 // # Representations
 //
 // A packed set is one allocation (packed.go). It holds up to 128 elements with
-// members of up to 64 bytes: with members of 8 bytes, 5 elements take 136 bytes
-// including the Set, and 100 elements take 21 bytes each. Only additions can
+// members of up to 64 bytes: with members of 8 bytes, 5 elements take 120 bytes
+// including the Set, which is one pointer (form.go), and 100 elements take 21 bytes each. Only additions can
 // allocate, and most do not.
 //
 // An indexed set (indexed.go) combines two structures: a hash table from member to

@@ -156,7 +156,7 @@ func TestRepeatedClones(t *testing.T) {
 				}
 			}
 		}
-		if a := &s.indexed.index.arena; a.size > 4*a.liveBytes {
+		if a := &s.indexed().index.arena; a.size > 4*a.liveBytes {
 			t.Errorf("%s: %d bytes live of %d", name, a.liveBytes, a.size)
 		}
 	}
@@ -239,15 +239,15 @@ func TestIndexedShrinks(t *testing.T) {
 			elements[i] = Element{fmt.Sprint("member ", i), float64(i / 3)}
 		}
 		s := Load(elements)
-		if err := s.Check(); err != nil || s.indexed.tree.root.len() < 3 {
-			t.Fatalf("%d nodes, %v", s.indexed.tree.root.len(), err)
+		if err := s.Check(); err != nil || s.indexed().tree.root.len() < 3 {
+			t.Fatalf("%d nodes, %v", s.indexed().tree.root.len(), err)
 		}
 		remove(s)
 		if err := s.Check(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if s.Len() != 50 || s.indexed.bytes()+s.indexed.index.arena.size > 60_000 {
-			t.Errorf("%s: %d elements, %d bytes and %d of members", name, s.Len(), s.indexed.bytes(), s.indexed.index.arena.size)
+		if s.Len() != 50 || s.indexed().bytes()+s.indexed().index.arena.size > 60_000 {
+			t.Errorf("%s: %d elements, %d bytes and %d of members", name, s.Len(), s.indexed().bytes(), s.indexed().index.arena.size)
 		}
 	}
 }
@@ -310,12 +310,12 @@ func TestNodesSplitAndMerge(t *testing.T) {
 			}
 			nodes, changes := 1, 0
 			changed := func() {
-				if s.isPacked() || s.indexed.tree.root.len() == nodes {
+				if s.isPacked() || s.indexed().tree.root.len() == nodes {
 					return
 				}
-				nodes = s.indexed.tree.root.len()
+				nodes = s.indexed().tree.root.len()
 				changes++
-				if err := s.indexed.tree.root.check(); err != nil {
+				if err := s.indexed().tree.root.check(); err != nil {
 					t.Fatalf("%d elements in %d nodes: %v", s.Len(), nodes, err)
 				}
 			}
@@ -326,7 +326,7 @@ func TestNodesSplitAndMerge(t *testing.T) {
 			if nodes < 3 || changes != nodes-1 {
 				t.Fatalf("%d nodes after %d splits", nodes, changes)
 			}
-			if d := &s.indexed.tree.root; !c.tied(nodes-d.byScore.Len(), nodes) {
+			if d := &s.indexed().tree.root; !c.tied(nodes-d.byScore.Len(), nodes) {
 				t.Errorf("of %d nodes, %d have a score of their own", nodes, d.byScore.Len())
 			}
 			check(&s, "grown")
@@ -336,8 +336,8 @@ func TestNodesSplitAndMerge(t *testing.T) {
 			}
 			loaded := Load(elements)
 			check(loaded, "loaded")
-			if n := loaded.indexed.tree.root.len(); n < 3 || !c.tied(n-loaded.indexed.tree.root.byScore.Len(), n) {
-				t.Errorf("of %d loaded nodes, %d have a score of their own", n, loaded.indexed.tree.root.byScore.Len())
+			if n := loaded.indexed().tree.root.len(); n < 3 || !c.tied(n-loaded.indexed().tree.root.byScore.Len(), n) {
+				t.Errorf("of %d loaded nodes, %d have a score of their own", n, loaded.indexed().tree.root.byScore.Len())
 			}
 			before := s.Clone()
 			for range 1000 {

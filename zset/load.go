@@ -62,7 +62,7 @@ func (l *Loader) flush() {
 func (l *Loader) Set() *Set {
 	s := new(Set)
 	if l.bulk != nil {
-		s.indexed = l.bulk.finish()
+		s.extend().indexed = l.bulk.finish()
 	} else {
 		begin := 0
 		for _, e := range l.staged {
@@ -91,9 +91,9 @@ func Load(elements []Element) *Set {
 // load fills an empty set.
 func (s *Set) load(elements []Element) {
 	if len(elements) <= packedMax && !hasLongMember(elements) {
-		s.packed = pack(sorted(distinct(elements)))
+		s.setPacked(pack(sorted(distinct(elements))))
 	} else {
-		s.indexed = newIndexed(elements)
+		s.extend().indexed = newIndexed(elements)
 	}
 }
 

@@ -79,7 +79,7 @@ func TestPackedModel(t *testing.T) {
 				}
 			}
 			kept.check(t)
-			if f := c.set.packed; f != nil && f.bytes() > 2*(packedHeader+packedPerElement*size+int(f.liveBytes))+200 {
+			if f := packedOf(c.set); f != nil && f.bytes() > 2*(packedHeader+packedPerElement*size+int(f.liveBytes))+200 {
 				t.Errorf("%d elements of %d bytes take %d", f.n, f.liveBytes, f.bytes())
 			}
 		})
@@ -117,7 +117,7 @@ func TestPackedSlidingWindow(t *testing.T) {
 			if e, _ := s.Last(); i%7 == 0 {
 				kept.add(e.Member)
 			}
-			if s.packed != before {
+			if packedOf(&s) != before {
 				made++
 			}
 			if i >= alive {
@@ -126,8 +126,8 @@ func TestPackedSlidingWindow(t *testing.T) {
 			if err := s.Check(); err != nil {
 				t.Fatal(err)
 			}
-			before = s.packed
-			most = max(most, s.packed.bytes())
+			before = packedOf(&s)
+			most = max(most, packedOf(&s).bytes())
 		}
 		if s.Len() != alive {
 			t.Fatalf("%d elements, want %d", s.Len(), alive)
@@ -151,7 +151,7 @@ func TestPackedShrinks(t *testing.T) {
 	}
 	for s.Len() > 1 {
 		s.PopMin(1)
-		f := s.packed
+		f := packedOf(&s)
 		if need := packedHeader + packedPerElement*int(f.n) + int(f.liveBytes); f.bytes() > 2*need+32 {
 			t.Fatalf("%d elements take %d bytes, and need %d", f.n, f.bytes(), need)
 		}
@@ -183,7 +183,7 @@ func TestPackedMemberLengths(t *testing.T) {
 			}
 		}
 	}
-	if i := same.packed.find("another", 7); i >= 0 {
+	if i := packedOf(&same).find("another", 7); i >= 0 {
 		t.Fatalf("an absent member is found at %d", i)
 	}
 	same.Add(strings.Repeat("x", packedMemberMax+1), 0)
@@ -262,7 +262,9 @@ func BenchmarkRepresentations(b *testing.B) {
 			}
 			s := Load(elements)
 			if representation == "indexed" {
-				s.packed, s.indexed = nil, newIndexed(s.packed.unpack())
+				m := newIndexed(packedOf(s).unpack())
+				s.form = nil
+				s.extend().indexed = m
 			}
 			run := func(name string, f func(b *testing.B)) {
 				b.Run(fmt.Sprintf("op=%s/n=%d/representation=%s", name, size, representation), func(b *testing.B) {
@@ -376,4 +378,10 @@ func TestMark(t *testing.T) {
 	late.PopMin(1)
 	late.Add("a", 1)
 	expect("new again", late, false)
+}
+
+// packedOf returns the buffer of a packed set.
+func packedOf(s *Set) *packed {
+	f, _ := s.packed()
+	return f
 }

@@ -19,10 +19,8 @@ import (
 // becomes packed again only when it becomes empty, because a Scan cursor is a
 // position in its hash table.
 type Set struct {
-	_        noCopy
-	packed   *packed  // nil if the set is empty or indexed
-	indexed  *indexed // if packed is set too, holds only the deadlines
-	observer *Observer
+	_    noCopy
+	form *form // nil if the set is empty
 }
 
 // noCopy makes go vet report copies of a struct that contains it: the copylocks check
@@ -32,9 +30,6 @@ type noCopy struct{}
 
 func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
-
-// isPacked reports whether the set is packed or empty.
-func (s *Set) isPacked() bool { return s.packed != nil || s.indexed == nil }
 
 // Observer receives every change of a set, in order (see Set.Observe), for a
 // journal or a replica. All fields must be set. The functions run synchronously
@@ -49,7 +44,12 @@ type Observer struct {
 
 // Observe makes o the observer of the set, in place of the previous one. A nil o
 // stops observation. Clones are not observed.
-func (s *Set) Observe(o *Observer) { s.observer = o }
+func (s *Set) Observe(o *Observer) {
+	if o != nil || s.observer() != nil {
+		s.extend().observer = o
+		s.reduce()
+	}
+}
 
 // Element is a member with its score.
 type Element struct {
@@ -197,67 +197,68 @@ func compare(a, b Element) int {
 
 // Len returns the number of elements. O(1).
 func (s *Set) Len() int {
-	if s.isPacked() {
-		return s.packed.len()
+	if f, ok := s.packed(); ok {
+		return f.len()
 	}
-	return s.indexed.index.Len()
+	return s.indexed().index.Len()
 }
 
 // Score returns the score of member. O(1), no allocation.
 func (s *Set) Score(member string) (float64, bool) {
-	if s.isPacked() {
-		if i := s.packed.find(member, tagOf(member)); i >= 0 {
-			return s.packed.scores()[i], true
+	if f, ok := s.packed(); ok {
+		if i := f.find(member, tagOf(member)); i >= 0 {
+			return f.scores()[i], true
 		}
 		return 0, false
 	}
-	return s.indexed.index.Get(member)
+	return s.indexed().index.Get(member)
 }
 
 // put implements all additions: it adds or updates member, or with incr adds score
 // to the current score. It copies member if it is new, and notifies the observer.
 func (s *Set) put(member string, score float64, cond Cond, incr bool) (o Outcome, old, now float64) {
 	o, old, now = s.apply(member, score, cond, incr)
-	if s.observer != nil && o >= Updated {
-		s.observer.Put(member, now)
+	if observer := s.observer(); observer != nil && o >= Updated {
+		observer.Put(member, now)
 	}
 	return o, old, now
 }
 
 func (s *Set) apply(member string, score float64, cond Cond, incr bool) (o Outcome, old, now float64) {
-	if !s.isPacked() {
-		return s.indexed.put(member, score, cond, incr)
+	f, ok := s.packed()
+	if !ok {
+		return s.indexed().put(member, score, cond, incr)
 	}
 	tag := tagOf(member)
-	i := s.packed.find(member, tag)
+	i := f.find(member, tag)
 	if i < 0 {
 		if o = cond.judgeNew(score); o != Added {
 			return o, 0, 0
 		}
-		if s.packed.len() == packedMax || len(member) > packedMemberMax {
-			s.toIndexed(Element{member, score})
+		if f.len() == packedMax || len(member) > packedMemberMax {
+			s.toIndexed(f, Element{member, score})
 			return o, 0, score
 		}
-		s.packed = s.packed.insert(s.packed.search(score, member), score, member, tag)
+		s.setPacked(f.insert(f.search(score, member), score, member, tag))
 		return o, 0, score
 	}
-	old = s.packed.scores()[i]
+	old = f.scores()[i]
 	if incr {
 		score += old
 	}
 	if o = cond.judge(old, score); o != Updated {
 		return o, old, old
 	}
-	s.packed = s.packed.move(i, s.packed.search(score, member), score)
+	s.setPacked(f.move(i, f.search(score, member), score))
 	return o, old, score
 }
 
 // toIndexed converts a packed set to the indexed representation and adds e.
-func (s *Set) toIndexed(e Element) {
-	elements := slices.Insert(s.packed.unpack(), s.packed.search(e.Score, e.Member), e)
-	deadlines, marked := s.Deadlines(), s.Marked()
-	s.packed, s.indexed = nil, newIndexed(elements)
-	s.indexed.deadlines, s.indexed.marked = deadlines, marked
+func (s *Set) toIndexed(f *packed, e Element) {
+	m := newIndexed(slices.Insert(f.unpack(), f.search(e.Score, e.Member), e))
+	m.deadlines, m.marked = s.Deadlines(), s.Marked()
+	x := s.extend()
+	x.packed, x.indexed = nil, m
 }
 
 // Add sets the score of member, and adds member if it is new. O(log n).
@@ -297,18 +298,20 @@ func (s *Set) ScoreBytes(member []byte) (float64, bool) { return s.Score(view(me
 
 // Remove removes member and returns its score. O(log n).
 func (s *Set) Remove(member string) (score float64, ok bool) {
-	if s.isPacked() {
-		i := s.packed.find(member, tagOf(member))
+	if f, packed := s.packed(); packed {
+		i := f.find(member, tagOf(member))
 		if i < 0 {
 			return 0, false
 		}
-		score = s.packed.scores()[i]
+		score = f.scores()[i]
 		s.removeRange(i, i+1)
 		return score, true
 	}
 	if s.Len() > 1 {
-		if score, ok = s.indexed.remove(member); ok && s.observer != nil {
-			s.observer.Removed(member)
+		if score, ok = s.indexed().remove(member); ok {
+			if observer := s.observer(); observer != nil {
+				observer.Removed(member)
+			}
 		}
 		return score, ok
 	}
@@ -324,15 +327,16 @@ func (s *Set) RemoveBytes(member []byte) (score float64, ok bool) { return s.Rem
 // Rank returns the number of elements that order before member. O(log n), no
 // allocation.
 func (s *Set) Rank(member string) (int, bool) {
-	if s.isPacked() {
-		i := s.packed.find(member, tagOf(member))
+	if f, ok := s.packed(); ok {
+		i := f.find(member, tagOf(member))
 		return max(i, 0), i >= 0
 	}
-	score, ok := s.indexed.index.Get(member)
+	m := s.indexed()
+	score, ok := m.index.Get(member)
 	if !ok {
 		return 0, false
 	}
-	return s.indexed.below(score, member), true
+	return m.below(score, member), true
 }
 
 // RankBytes is Rank for a byte slice.
@@ -361,37 +365,38 @@ func (s *Set) at(rank int) (Element, bool) {
 	if rank < 0 || rank >= s.Len() {
 		return Element{}, false
 	}
-	if s.isPacked() {
-		return s.packed.element(rank), true
+	if f, ok := s.packed(); ok {
+		return f.element(rank), true
 	}
-	return s.indexed.at(rank), true
+	return s.indexed().at(rank), true
 }
 
 // below returns the number of elements that order before (score, member).
 func (s *Set) below(score float64, member string) int {
-	if !s.isPacked() {
-		return s.indexed.below(score, member)
+	if f, ok := s.packed(); ok {
+		return f.search(score, member)
 	}
-	return s.packed.search(score, member)
+	return s.indexed().below(score, member)
 }
 
 // ascend yields the elements at ranks [lo, hi) in ascending order. It panics if the
 // set was changed when yield returns true.
 func (s *Set) ascend(lo, hi int, yield func(string, float64) bool) {
-	if !s.isPacked() {
-		s.indexed.ascend(lo, hi, yield)
+	f, ok := s.packed()
+	if !ok {
+		s.indexed().ascend(lo, hi, yield)
 		return
 	}
 	if lo >= hi {
 		return
 	}
-	f, was := s.packed, s.packed.header()
+	was := f.header()
 	size, offsets := f.bytes(), f.offsets()[lo:hi]
 	for i, score := range f.scores()[lo:hi] {
 		if !yield(f.memberAt(size-int(offsets[i])), score) {
 			return
 		}
-		if s.packed != f || f.header() != was {
+		if now, _ := s.packed(); now != f || f.header() != was {
 			panicChanged()
 		}
 	}
@@ -400,20 +405,21 @@ func (s *Set) ascend(lo, hi int, yield func(string, float64) bool) {
 // descend yields the elements at ranks [lo, hi) in descending order. It panics as
 // ascend does.
 func (s *Set) descend(lo, hi int, yield func(string, float64) bool) {
-	if !s.isPacked() {
-		s.indexed.descend(lo, hi, yield)
+	f, ok := s.packed()
+	if !ok {
+		s.indexed().descend(lo, hi, yield)
 		return
 	}
 	if lo >= hi {
 		return
 	}
-	f, was := s.packed, s.packed.header()
+	was := f.header()
 	size, offsets, scores := f.bytes(), f.offsets()[lo:hi], f.scores()[lo:hi]
 	for i := hi - lo - 1; i >= 0; i-- {
 		if !yield(f.memberAt(size-int(offsets[i])), scores[i]) {
 			return
 		}
-		if s.packed != f || f.header() != was {
+		if now, _ := s.packed(); now != f || f.header() != was {
 			panicChanged()
 		}
 	}
@@ -428,19 +434,20 @@ func (s *Set) removeRange(lo, hi int) {
 		s.Clear()
 		return
 	}
-	if s.observer != nil {
+	if observer := s.observer(); observer != nil {
 		for member := range s.Span(lo, hi) {
-			s.observer.Removed(member)
+			observer.Removed(member)
 		}
 	}
-	if !s.isPacked() {
-		s.indexed.removeRange(lo, hi)
+	f, ok := s.packed()
+	if !ok {
+		s.indexed().removeRange(lo, hi)
 		return
 	}
-	for i := lo; i < hi && s.indexed != nil; i++ {
-		s.dropDeadline(s.packed.member(i))
+	for i := lo; i < hi && s.indexed() != nil; i++ {
+		s.dropDeadline(f.member(i))
 	}
-	s.packed = s.packed.removeRange(lo, hi)
+	s.setPacked(f.removeRange(lo, hi))
 }
 
 // First returns the lowest element.
@@ -462,13 +469,19 @@ func (s *Set) PopMax(n int) []Element {
 
 // Clear removes all elements. O(1).
 func (s *Set) Clear() {
-	if s.observer != nil && s.Len() > 0 {
-		s.observer.Cleared()
+	x := s.extended()
+	if x == nil {
+		s.form = nil
+		return
 	}
-	if s.indexed != nil {
-		s.indexed.version++
+	if x.observer != nil && s.Len() > 0 {
+		x.observer.Cleared()
 	}
-	*s = Set{observer: s.observer}
+	if x.indexed != nil {
+		x.indexed.version++
+	}
+	x.packed, x.indexed = nil, nil
+	s.reduce()
 }
 
 // Clone returns a copy of the set. O(1): the two sets share their structures
@@ -477,9 +490,11 @@ func (s *Set) Clear() {
 // afterwards different goroutines may read and modify the two sets without
 // synchronization.
 func (s *Set) Clone() *Set {
-	c := &Set{packed: s.packed.clone()}
-	if s.indexed != nil {
-		c.indexed = s.indexed.clone()
+	c := new(Set)
+	f, _ := s.packed()
+	c.setPacked(f.clone())
+	if m := s.indexed(); m != nil {
+		c.extend().indexed = m.clone()
 	}
 	return c
 }
@@ -488,22 +503,24 @@ func (s *Set) Clone() *Set {
 // the set is empty, and clones inherit it. An empty set takes none. O(1); the mark takes
 // no memory.
 func (s *Set) SetMark(on bool) {
-	switch {
+	switch f, ok := s.packed(); {
 	case s.Marked() == on:
-	case !s.isPacked():
-		s.indexed.marked = on
-	case s.packed != nil:
-		s.packed = s.packed.writable(0)
-		s.packed.size ^= packedMarked
+	case !ok:
+		s.indexed().marked = on
+	case f != nil:
+		f = f.writable(0)
+		f.size ^= packedMarked
+		s.setPacked(f)
 	}
 }
 
 // Marked reports whether the set has the mark.
 func (s *Set) Marked() bool {
-	if !s.isPacked() {
-		return s.indexed.marked
+	f, ok := s.packed()
+	if !ok {
+		return s.indexed().marked
 	}
-	return s.packed != nil && s.packed.size&packedMarked != 0
+	return f != nil && f.size&packedMarked != 0
 }
 
 // Scan passes about count elements to yield and returns the next cursor. A scan
@@ -512,8 +529,8 @@ func (s *Set) Marked() bool {
 // calls; it is passed more than once only while the set is packed. The order is
 // unspecified. Any cursor value is safe. yield must not modify the set.
 func (s *Set) Scan(cursor uint64, count int, yield func(member string, score float64)) (next uint64) {
-	if !s.isPacked() {
-		return s.indexed.index.Scan(cursor, count, yield)
+	if m := s.indexed(); !s.isPacked() {
+		return m.index.Scan(cursor, count, yield)
 	}
 	for member, score := range s.All() {
 		yield(member, score)
@@ -524,28 +541,23 @@ func (s *Set) Scan(cursor uint64, count int, yield func(member string, score flo
 // Random returns an element with uniform probability. O(1).
 func (s *Set) Random(r *rand.Rand) (Element, bool) {
 	if !s.isPacked() {
-		member, score := s.indexed.index.Random(r)
+		member, score := s.indexed().index.Random(r)
 		return Element{member, score}, true
 	}
-	if s.packed == nil {
+	if s.Len() == 0 {
 		return Element{}, false
 	}
-	return s.at(r.IntN(s.packed.len()))
+	return s.at(r.IntN(s.Len()))
 }
 
 // Weight estimates the memory of the set in bytes, with member bytes and unused
 // capacity for them. O(1).
 func (s *Set) Weight() int {
-	size := int(unsafe.Sizeof(*s))
-	if s.packed != nil {
-		size += s.packed.bytes()
-	}
-	switch m := s.indexed; {
-	case m == nil:
-	case s.packed != nil:
-		size += int(unsafe.Sizeof(*m))
-	default:
-		size += m.bytes() + m.index.arena.size
+	size := s.bytes()
+	if f, ok := s.packed(); !ok {
+		size += s.indexed().index.arena.size
+	} else if f != nil {
+		size += f.bytes()
 	}
 	if d := s.Deadlines(); d != nil {
 		size += d.Weight()
@@ -555,24 +567,37 @@ func (s *Set) Weight() int {
 
 // Bytes estimates the memory of the set in bytes, without member bytes. O(1).
 func (s *Set) Bytes() int {
-	size := int(unsafe.Sizeof(*s))
-	if s.packed != nil {
-		size += s.packed.bytes() - (int(s.packed.liveBytes) - int(s.packed.n))
-	}
-	switch m := s.indexed; {
-	case m == nil:
-	case s.packed != nil:
-		size += int(unsafe.Sizeof(*m))
-	default:
-		size += m.bytes()
+	size := s.bytes()
+	if f, _ := s.packed(); f != nil {
+		size += f.bytes() - (int(f.liveBytes) - int(f.n))
 	}
 	if d := s.Deadlines(); d != nil {
 		size += d.Bytes()
-		if d.packed != nil { // the deadline index has its own copies of members
-			size += int(d.packed.liveBytes)
+		// The deadline index has its own copies of members.
+		if f, ok := d.packed(); ok {
+			size += int(f.liveBytes)
 		} else {
-			size += d.indexed.index.arena.liveBytes
+			size += d.indexed().index.arena.liveBytes
 		}
+	}
+	return size
+}
+
+// bytes estimates the memory of the set in bytes, without a packed buffer, the arena and
+// the deadline index.
+func (s *Set) bytes() int {
+	size := int(unsafe.Sizeof(*s))
+	x := s.extended()
+	if x == nil {
+		return size
+	}
+	size += int(unsafe.Sizeof(*x))
+	switch m := x.indexed; {
+	case m == nil:
+	case x.packed != nil:
+		size += int(unsafe.Sizeof(*m))
+	default:
+		size += m.bytes()
 	}
 	return size
 }

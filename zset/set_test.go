@@ -441,7 +441,7 @@ func TestInsertionOrders(t *testing.T) {
 		if err := m.same(&s); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if blocks := s.indexed.tree.leaves; name[0] != 'i' && blocks > n/leafMax+2 {
+		if blocks := s.indexed().tree.leaves; name[0] != 'i' && blocks > n/leafMax+2 {
 			t.Errorf("%s: %d blocks for %d elements", name, blocks, n)
 		}
 	}
@@ -610,10 +610,10 @@ func addNumbered(s *Set, n int) {
 
 var _ sync.Locker = new(noCopy) // the methods that the copylocks check of go vet looks for
 
-// TestSetSize bounds the memory of a Set: three pointers, because a process may have
+// TestSetSize bounds the memory of a Set: one pointer, because a process may have
 // millions of packed sets.
 func TestSetSize(t *testing.T) {
-	if size, want := unsafe.Sizeof(Set{}), 3*unsafe.Sizeof(uintptr(0)); size != want {
+	if size, want := unsafe.Sizeof(Set{}), unsafe.Sizeof(uintptr(0)); size != want {
 		t.Errorf("a Set takes %d bytes, want %d", size, want)
 	}
 }
@@ -761,6 +761,60 @@ func TestAllocations(t *testing.T) {
 		})
 		if update > 0 {
 			t.Errorf("size %d: %v allocations for updates", size, update)
+		}
+	}
+}
+
+// TestSwap checks that Swap exchanges sets of all forms with their deadlines, marks and
+// observers, and that the sets are independent afterwards.
+func TestSwap(t *testing.T) {
+	forms := map[string]func() *Set{
+		"empty":  func() *Set { return new(Set) },
+		"packed": func() *Set { return Load([]Element{{"a", 1}, {"b", 2}}) },
+		"timed": func() *Set {
+			s := Load([]Element{{"c", 1}, {"d", 2}})
+			s.SetDeadline("d", 7)
+			s.SetMark(true)
+			return s
+		},
+		"indexed": func() *Set {
+			s := new(Set)
+			addNumbered(s, 2*packedMax)
+			s.SetMark(true)
+			return s
+		},
+	}
+	for from, one := range forms {
+		for to, other := range forms {
+			a, b := one(), other()
+			var log []string
+			a.Observe(&Observer{
+				Put:      func(member string, _ float64) { log = append(log, member) },
+				Deadline: func(string, int64) {}, Removed: func(string) {}, Cleared: func() {},
+			})
+			a.Swap(b)
+			a.Add("of a", 1)
+			b.Add("of b", 1)
+			b.Observe(nil)
+			wantA, wantB := other(), one()
+			wantA.Add("of a", 1)
+			wantB.Add("of b", 1)
+			if !slices.Equal(log, []string{"of b"}) {
+				t.Errorf("%s, %s: observed %q", from, to, log)
+			}
+			for _, pair := range [][2]*Set{{a, wantA}, {b, wantB}} {
+				got, want := pair[0], pair[1]
+				if !slices.Equal(collect(got.All()), collect(want.All())) || got.Marked() != want.Marked() {
+					t.Errorf("%s, %s: %v, marked %v", from, to, collect(got.All()), got.Marked())
+				}
+				gotNext, _ := got.NextDeadline()
+				if wantNext, _ := want.NextDeadline(); gotNext != wantNext {
+					t.Errorf("%s, %s: the next deadline is %d, want %d", from, to, gotNext, wantNext)
+				}
+				if err := got.Check(); err != nil {
+					t.Errorf("%s, %s: %v", from, to, err)
+				}
+			}
 		}
 	}
 }

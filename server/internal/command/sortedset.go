@@ -255,7 +255,7 @@ func zstore(c *engine.Call, key []byte, s *zset.Set, event string) {
 		return
 	}
 	c.Limits().FitSorted(s)
-	c.Put(key, s)
+	s = c.Put(key, s).Value().(*zset.Set)
 	ztouched(c, s, 0, s.Len())
 	c.Changed(key, engine.ClassZset, event)
 	c.Reply.Int(int64(s.Len()))

@@ -72,7 +72,7 @@ type boxed struct {
 	Entry
 	shared   bool           // a clone shares the buffer of a string
 	deadline int64          // milliseconds since 1970; 0 = none
-	value    unsafe.Pointer // the value, or the buffer of a string
+	value    unsafe.Pointer // the value, or the buffer of a string; of a sorted set all of the Set
 }
 
 // longKeyEntry is a boxed entry with a separate key.
@@ -292,8 +292,8 @@ func newBoxed(key string) *Entry {
 	return &e.Entry
 }
 
-// newEntry returns an entry that takes ownership of value. timed is as for
-// newPacked.
+// newEntry returns an entry that takes ownership of value; the elements of a sorted set
+// move to the entry. timed is as for newPacked.
 func newEntry(key string, value any, timed bool) *Entry {
 	switch v := value.(type) {
 	case *String:

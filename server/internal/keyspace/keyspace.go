@@ -486,7 +486,8 @@ func (db *DB) Edit(key []byte) *Entry {
 }
 
 // Add creates a key, which must not exist, with a value and without a deadline. It
-// takes ownership of value.
+// takes ownership of value, which [Entry.Value] returns from then on: the elements of a
+// sorted set move to the entry.
 func (db *DB) Add(key []byte, value any) *Entry {
 	return db.add(newEntry(packed.View(key), value, false))
 }
@@ -526,7 +527,7 @@ func (db *DB) add(e *Entry) *Entry {
 }
 
 // Put sets the value of a key, and creates the key if necessary. It removes the
-// deadline unless keep is true.
+// deadline unless keep is true. It takes ownership of value as Add does.
 func (db *DB) Put(key []byte, value any, keep bool) *Entry {
 	e := db.Edit(key)
 	if e == nil {
@@ -539,11 +540,7 @@ func (db *DB) Put(key []byte, value any, keep bool) *Entry {
 	if e.timed() {
 		db.unschedule(e)
 	}
-	if n := newEntry(e.Key(), value, e.volatile()); e.packed() || n.packed() || n.kind() == isString || e.kind() == isString {
-		e = db.relocate(e, n)
-	} else {
-		e.setValue(value)
-	}
+	e = db.relocate(e, newEntry(e.Key(), value, e.volatile()))
 	db.noteEdited(e)
 	if !keep {
 		e, _ = db.SetDeadline(e, 0)

@@ -54,7 +54,7 @@ func (e *Entry) Value() any {
 		}
 		return (*Hash)(e.box().value)
 	case isZset:
-		return (*zset.Set)(e.box().value)
+		return e.box().sorted()
 	case isList:
 		return (*sequence.List)(e.box().value)
 	case isSet:
@@ -66,7 +66,12 @@ func (e *Entry) Value() any {
 	return (*sequence.Stream)(e.box().value)
 }
 
-// setValue sets the value of a boxed entry that is not a string.
+// sorted returns the sorted set in b, whose kind must be isZset. A set is one pointer, so
+// it takes the place of the pointer to the value.
+func (b *boxed) sorted() *zset.Set { return (*zset.Set)(unsafe.Pointer(&b.value)) }
+
+// setValue sets the value of a boxed entry that is not a string. It takes the elements of
+// a sorted set, and leaves v empty.
 func (e *Entry) setValue(value any) {
 	b := e.box()
 	e.flags &^= kindBits
@@ -82,7 +87,8 @@ func (e *Entry) setValue(value any) {
 		b.value = unsafe.Pointer(v)
 	case *zset.Set:
 		e.flags |= isZset
-		b.value = unsafe.Pointer(v)
+		b.value = nil
+		b.sorted().Swap(v)
 	case *sequence.Stream:
 		e.flags |= isStream
 		b.value = unsafe.Pointer(v)

@@ -6,7 +6,6 @@ import (
 	"github.com/zsetd/zsetd/server/internal/keysizes"
 	"github.com/zsetd/zsetd/server/internal/packed"
 	"github.com/zsetd/zsetd/server/internal/sequence"
-	"github.com/zsetd/zsetd/zset"
 )
 
 // The keyspace tracks the memory of its keys and values. The Go runtime knows the
@@ -194,8 +193,8 @@ func (e *Entry) figures() figures {
 		weight = int(unsafe.Sizeof(boxedString{})) + packed.Allocated(len(e.Key())) + s.capacity
 		return figures{weight, keysizes.Of(isString, s.size)}
 	case isZset:
-		v := (*zset.Set)(b.value)
-		weight, length = v.Weight(), v.Len()
+		v := b.sorted()
+		weight, length = v.Weight()-int(unsafe.Sizeof(*v)), v.Len()
 	case isList:
 		v := (*sequence.List)(b.value)
 		weight, length = v.Weight(), v.Len()
