@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -314,6 +315,24 @@ func TestTransferDelay(t *testing.T) {
 			if got := replica.do("GET", "key"); !strings.HasPrefix(got, want) {
 				t.Errorf("GET: %q, want %q", got, want)
 			}
+			async := map[string]string{"swapdb": "1", "flushdb": "0"}[load]
+			for _, x := range []struct {
+				node        *node
+				field, want string
+			}{
+				{primary, "rdb_bgsave_in_progress", "1"}, {replica, "async_loading", async}, {replica, "loading", map[string]string{"1": "0", "0": "1"}[async]},
+				{replica, "master_current_sync_attempts", "1"}, {replica, "master_link_status", "down"},
+			} {
+				if got := x.node.info(x.field); got != x.want {
+					t.Errorf("%s:%s, want %s", x.field, got, x.want)
+				}
+			}
+			if got := primary.info("slave0"); !strings.Contains(got, "state=wait_bgsave,") {
+				t.Errorf("slave0:%s", got)
+			}
+			if got := replica.do("REPLICAOF", "NO", "ONE"); !strings.HasPrefix(got, "-LOADING ") {
+				t.Errorf("REPLICAOF NO ONE: %q", got)
+			}
 			if got := primary.do("CLIENT", "KILL", "TYPE", "replica"); got != ":1\r\n" {
 				t.Errorf("CLIENT KILL: %q", got)
 			}
@@ -321,6 +340,51 @@ func TestTransferDelay(t *testing.T) {
 			primary.run("CONFIG SET rdb-key-save-delay 0")
 			replica.linked()
 			primary.same(replica)
+			if got := replica.info("lazyfreed_objects"); got == "0" {
+				t.Errorf("lazyfreed_objects:%s, but the replica had a key", got)
+			}
+			if got := replica.info("master_total_sync_attempts"); got < "2" {
+				t.Errorf("master_total_sync_attempts:%s", got)
+			}
 		})
 	}
+}
+
+// TestTransferStates checks what INFO says of a replica that waits for a transfer, of one that
+// receives a file with a length, and of the transfer.
+func TestTransferStates(t *testing.T) {
+	p := primaryOf(t, nil)
+	p.run(incompressible(4000)...) // more than the buffers of a socket
+	in := func(state, transfer string) func() bool {
+		return func() bool {
+			return strings.Contains(p.primary.info("slave0"), "state="+state+",") && p.primary.info("rdb_bgsave_in_progress") == transfer
+		}
+	}
+	sync := func() net.Conn {
+		nc, err := net.Dial("tcp", p.srv.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { nc.Close() })
+		fmt.Fprint(nc, "SYNC\r\n")
+		return nc
+	}
+	first := sync()
+	wait.Until(t, "the file is sent", in("send_bulk", "1"))
+	first.Close()
+	wait.Until(t, "the transfer has ended", func() bool {
+		return p.primary.info("connected_slaves") == "0" && p.primary.info("rdb_bgsave_in_progress") == "0"
+	})
+	if got := p.primary.info("rdb_current_bgsave_time_sec"); got != "-1" {
+		t.Errorf("rdb_current_bgsave_time_sec:%s", got)
+	}
+	if got := p.primary.do("PSYNC", "id", "offset"); got != "-ERR value is not an integer or out of range\r\n" {
+		t.Errorf("PSYNC: %q", got)
+	}
+	p.run("CONFIG SET repl-diskless-sync-delay 3600")
+	second := sync()
+	wait.Until(t, "the replica waits", in("wait_bgsave", "0"))
+	p.run("CONFIG SET repl-diskless-sync-delay 0")
+	go io.Copy(io.Discard, second)
+	wait.Until(t, "the data are sent", in("online", "0"))
 }

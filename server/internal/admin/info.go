@@ -368,7 +368,7 @@ func infoReplication(srv *engine.Engine, t *infotext.Text) {
 		t.Int("min_slaves_good_slaves", int64(srv.Replication.GoodReplicas()))
 	}
 	for i, r := range now.Replicas {
-		t.Field("slave"+strconv.Itoa(i), fmt.Sprintf("ip=%s,port=%d,state=%s,offset=%d,lag=%d", r.Host, r.Port, r.State, r.Offset, r.Lag))
+		t.Field("slave"+strconv.Itoa(i), fmt.Sprintf("ip=%s,port=%d,state=%s,offset=%d,lag=%d,io-thread=0", r.Host, r.Port, r.State, r.Offset, r.Lag))
 	}
 	t.Field("master_failover_state", cmp.Or(now.Failover, "no-failover"))
 	t.Field("master_replid", srv.ReplID)
@@ -399,6 +399,9 @@ func infoPrimary(srv *engine.Engine, t *infotext.Text, p *engine.PrimaryStatus) 
 	t.Int("master_sync_in_progress", btoi(p.Receiving))
 	t.Int("slave_read_repl_offset", p.ReadOffset)
 	t.Int("slave_repl_offset", p.Offset)
+	t.Zeros("replica_full_sync_buffer_size", "replica_full_sync_buffer_peak") // the primary keeps the stream meanwhile
+	t.Int("master_current_sync_attempts", p.Attempts)
+	t.Int("master_total_sync_attempts", p.TotalAttempts)
 	if p.Receiving {
 		t.Int("master_sync_total_bytes", p.Total)
 		t.Int("master_sync_read_bytes", p.Received)
@@ -406,9 +409,13 @@ func infoPrimary(srv *engine.Engine, t *infotext.Text, p *engine.PrimaryStatus) 
 		t.Fixed("master_sync_perc", 100*infotext.Ratio(p.Received, p.Total), 2)
 		t.Int("master_sync_last_io_seconds_ago", p.Silence)
 	}
-	if !p.Linked {
+	if p.Linked {
+		t.Int("master_link_up_since_seconds", p.UpSince)
+		t.Int("master_client_io_thread", 0)
+	} else {
 		t.Int("master_link_down_since_seconds", p.DownSince)
 	}
+	t.Int("total_disconnect_time_sec", p.Down)
 	c := &srv.Config
 	t.Int("slave_priority", c.ReplicaPriority)
 	t.Int("slave_read_only", btoi(c.ReplicaReadOnly))

@@ -153,22 +153,27 @@ func debugLoadaof(c *engine.Call) {
 // infoPersistence appends the section Persistence of INFO.
 func infoPersistence(srv *engine.Engine, t *infotext.Text) {
 	k := srv.Keeper
-	now := k.Status()
+	now, replication := k.Status(), srv.Replication.Status()
 	t.Title("Persistence")
 	t.Int("loading", btoi(k.Loading != nil))
-	t.Zeros("async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age")
+	t.Int("async_loading", btoi(srv.Replacing))
+	t.Zeros("current_cow_peak", "current_cow_size", "current_cow_size_age")
 	t.Fixed("current_fork_perc", 0, 2)
 	t.Int("current_save_keys_processed", int64(now.Rewritten))
 	t.Int("current_save_keys_total", int64(now.Keys))
 	t.Int("rdb_changes_since_last_save", now.Unsaved)
-	status, current := "ok", int64(-1)
-	if now.InProgress {
+	// In Redis a child sends all data to replicas, too.
+	status, current, saving := "ok", int64(-1), now.InProgress || !replication.TransferBegan.IsZero()
+	switch {
+	case now.InProgress:
 		current = int64(time.Since(now.Started).Seconds())
+	case saving:
+		current = int64(time.Since(replication.TransferBegan).Seconds())
 	}
 	if k.Failed != nil {
 		status = "err"
 	}
-	t.Int("rdb_bgsave_in_progress", btoi(now.InProgress))
+	t.Int("rdb_bgsave_in_progress", btoi(saving))
 	t.Int("rdb_last_save_time", now.SavedAt.Unix())
 	t.Field("rdb_last_bgsave_status", status)
 	t.Int("rdb_last_bgsave_time_sec", int64(now.Duration/time.Second))

@@ -183,6 +183,9 @@ func commandChecks() []check {
 			}
 			return ErrLoading
 		}},
+		{name: "asynchronous loading", flags: protocol.NoAsyncLoading, server: func(srv *Engine) bool { return srv.Replacing }, refusal: func(*Session, *Command, [][]byte) string {
+			return ErrLoading
+		}},
 		{name: "busy script", server: func(srv *Engine) bool { return srv.Busy }, refusal: func(s *Session, cmd *Command, _ [][]byte) string {
 			if cmd.Spec.Flags().Has(protocol.AllowBusy) {
 				return ""

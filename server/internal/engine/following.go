@@ -14,6 +14,7 @@ import (
 type following struct {
 	Following atomic.Bool // the server is a replica; set with the lock
 	Linked    bool        // it has the data of its primary, and receives the stream
+	Replacing bool        // the data of its primary are loaded, while its old ones serve
 }
 
 // Errors of a replica.
@@ -143,8 +144,10 @@ func (srv *Engine) Replace(data *keyspace.Keyspace) {
 func (srv *Engine) adopt(data *keyspace.Keyspace) {
 	srv.Keys.Seal()
 	for i := range srv.Keys.Len() {
+		srv.DatabaseFreed(srv.Keys.DB(i), true)
 		srv.Scope.Replacing(srv.Keys.DB(i), data.DB(i))
 	}
 	srv.Scope.Flushed()
 	srv.Keys.Adopt(data)
+	srv.Collect()
 }

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/persist"
 )
@@ -141,6 +143,8 @@ type ReplicationStatus struct {
 
 	FullSyncs, PartialSyncs, PartialRefused int64 // since the start, or CONFIG RESETSTAT
 
+	TransferBegan time.Time // all data are sent to replicas since then; zero if they are not
+
 	Failover string // no-failover, waiting-for-sync or failover-in-progress
 
 	Primary *PrimaryStatus // nil unless the server is a replica
@@ -155,9 +159,14 @@ type PrimaryStatus struct {
 	ReadOffset int64 // bytes of the stream that were received
 	Offset     int64 // bytes of the stream that were applied
 	DownSince  int64 // seconds since the link was lost; -1 if there was none
+	UpSince    int64 // seconds since the stream began
+	Down       int64 // seconds without a link, since the first one of the server
 
-	Receiving bool  // the data are transferred
-	Total     int64 // bytes of them; 0 if unknown
+	Attempts      int64 // to connect, since the link was last lost
+	TotalAttempts int64 // to connect to this primary
+
+	Receiving bool  // the data are transferred, or will be next
+	Total     int64 // bytes of them; 0 if the primary does not know it, -1 before it has sent any
 	Received  int64 // bytes
 }
 
@@ -165,7 +174,7 @@ type PrimaryStatus struct {
 type ReplicaStatus struct {
 	Host   string
 	Port   int64
-	State  string // wait_bgsave, send_bulk or online
+	State  string // wait_bgsave, send_bulk, rdb_transmitted or online
 	Offset int64  // acknowledged
 	Lag    int64  // seconds since the last acknowledgement
 }

@@ -54,7 +54,9 @@ func psyncCommand(c *engine.Call) {
 		c.Reply.Error(errNoLink)
 	case s.Out.Len() > 0:
 		c.Reply.Error(errPending)
-	case ok && p.resume(s, id, offset):
+	case !ok:
+		c.Reply.Error(protocol.ErrNotInteger)
+	case p.resume(s, id, offset):
 		p.partialSyncs++
 	default:
 		if id != "?" {

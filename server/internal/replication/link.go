@@ -35,7 +35,10 @@ type link struct {
 	readOffset int64     // bytes of the stream that were received
 	pending    []byte    // the stream after the offset: the beginning of a transaction
 	downSince  time.Time // zero while connected, and before the first connection
-	total      int64     // bytes of the data; 0 if unknown
+	upSince    time.Time // when the stream began
+	attempts   int64     // to connect, since the link was last lost
+	tried      int64     // to connect, in total
+	total      int64     // bytes of the data; 0 if unknown, -1 before any has come
 	savedStream
 
 	received atomic.Int64 // of them
@@ -87,13 +90,14 @@ func (l *link) drop() {
 	if s := l.session; s != nil {
 		l.session = nil
 		l.pending = nil
-		l.downSince = time.Now()
+		l.downSince, l.p.linkLost = time.Now(), time.Now()
+		l.attempts = 0
 		s.Discard()
 	}
 	if l.state == transferring {
 		l.p.engine.FailReplacement()
 	}
-	l.p.engine.Linked = false
+	l.p.engine.Linked, l.p.engine.Replacing = false, false
 	l.state = waitingToConnect
 }
 
@@ -141,6 +145,8 @@ func (l *link) attempt() error {
 	var secure *config.TLS
 	if err := l.locked(func() {
 		l.state = connecting
+		l.attempts++
+		l.tried++
 		o = l.options()
 		if c := &l.p.engine.Config; c.TLSReplication {
 			p := c.TLS
@@ -293,7 +299,12 @@ func (l *link) connect(conn net.Conn) {
 	if l.p.backlog == nil {
 		l.p.backlog = newBacklog(e.Config.ReplBacklogSize, l.p.offset)
 	}
+	if lost := l.p.linkLost; !lost.IsZero() {
+		l.p.unlinked += time.Since(lost)
+		l.p.linkLost = time.Time{}
+	}
 	l.state, l.downSince, l.readOffset = connected, time.Time{}, l.p.offset
+	l.upSince = time.Now()
 	e.Linked = true
 	l.savedStream = savedStream{saved: -1, savingEpoch: e.Keeper.Epoch(), savingOffset: l.p.offset}
 	var s *engine.Session

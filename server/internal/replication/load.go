@@ -18,20 +18,26 @@ import (
 // replace the data of the server when they are whole. Until then the server has its own
 // data, with repl-diskless-load swapdb, or none.
 func (l *link) load(in *psync.Link) (err error) {
+	e := l.p.engine
+	if err := l.locked(func() {
+		l.state, l.total = transferring, -1
+		l.received.Store(0)
+	}); err != nil {
+		return err
+	}
 	payload, length, err := in.Payload()
 	if err != nil {
 		return err
 	}
-	e := l.p.engine
 	var data *keyspace.Keyspace
 	progress := &engine.LoadState{Start: time.Now(), Total: max(length, 0)}
 	if err := l.locked(func() {
-		l.state, l.total = transferring, max(length, 0)
-		l.received.Store(0)
+		l.total = max(length, 0)
+		e.Replacing = e.Config.ReplDisklessLoad == "swapdb"
 		l.p.log.Info("receiving all data of the primary", "primary", l.name(), "id", in.ID, "offset", in.Offset, "bytes", length)
 		data = e.Keys.Empty()
 		data.Frequency.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-		if e.Config.ReplDisklessLoad != "swapdb" {
+		if !e.Replacing {
 			l.known = false
 			l.p.disconnect()
 			e.BeginReplacement(progress)
@@ -59,6 +65,7 @@ func (l *link) adopt(in *psync.Link, data *keyspace.Keyspace, db int) {
 	p, e := l.p, l.p.engine
 	p.disconnect()
 	e.Replace(data)
+	e.Replacing = false
 	if in.ID != "" {
 		e.NewReplID(false, 0)
 		e.ReplID = in.ID

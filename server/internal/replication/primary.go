@@ -22,7 +22,9 @@ type Primary struct {
 	waitCalls
 	transfer *transfer // in progress; nil without one
 	failover failover
-	link     *link // to the primary of this server; nil unless it is a replica
+	link     *link         // to the primary of this server; nil unless it is a replica
+	linkLost time.Time     // when the last link was lost; zero while there is one, and before the first
+	unlinked time.Duration // between links, up to linkLost
 
 	fullSyncs, partialSyncs, partialRefused int64
 

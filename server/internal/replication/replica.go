@@ -49,13 +49,16 @@ const (
 	gone
 )
 
-// name returns the states as INFO does.
-func (s state) name() string {
-	switch s {
-	case waiting:
-		return "wait_bgsave"
-	case receiving, loading:
+// stateName returns the state as INFO does. In Redis "wait_bgsave" includes the time in which
+// its child writes a file, or sends the data itself.
+func (r *replica) stateName(t *transfer) string {
+	switch {
+	case r.state == receiving && t != nil && t.length:
 		return "send_bulk"
+	case r.state == waiting, r.state == receiving:
+		return "wait_bgsave"
+	case r.state == loading && r.rdbOnly:
+		return "rdb_transmitted"
 	}
 	return "online"
 }

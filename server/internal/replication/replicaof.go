@@ -140,7 +140,9 @@ func (l *link) role(r *protocol.Reply) {
 func (l *link) status() *engine.PrimaryStatus {
 	s := &engine.PrimaryStatus{
 		Host: l.host, Port: l.port, Linked: l.state == connected, Silence: -1, ReadOffset: 1, Offset: 1,
-		DownSince: -1, Receiving: l.state == transferring, Total: l.total, Received: l.received.Load(),
+		DownSince: -1, UpSince: int64(time.Since(l.upSince) / time.Second),
+		Attempts: l.attempts, TotalAttempts: l.tried,
+		Receiving: l.state == transferring, Total: l.total, Received: l.received.Load(),
 	}
 	if l.known {
 		s.ReadOffset, s.Offset = l.p.offset, l.p.offset
@@ -152,5 +154,10 @@ func (l *link) status() *engine.PrimaryStatus {
 	if !l.downSince.IsZero() {
 		s.DownSince = int64(time.Since(l.downSince) / time.Second)
 	}
+	unlinked := l.p.unlinked
+	if lost := l.p.linkLost; !lost.IsZero() {
+		unlinked += time.Since(lost)
+	}
+	s.Down = int64(unlinked / time.Second)
 	return s
 }

@@ -26,6 +26,7 @@ type transfer struct {
 	sizes     map[int][2]int // keys of each database, and those of them with deadlines, that are not announced yet
 	db        int            // that the stream has selected
 	mark      string         // 40 characters that end a file without a length; "" if the length is sent
+	length    bool           // the file is written, and its length is sent; guarded by the engine's lock
 	began     time.Time
 	sent      int64
 	keys      int
@@ -354,6 +355,7 @@ func (t *transfer) sendFile() (err error) {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
+	t.p.engine.Locked(func() { t.length = true })
 	if err := t.send(fmt.Appendf(nil, "$%d\r\n", length)); err != nil {
 		return err
 	}

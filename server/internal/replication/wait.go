@@ -248,9 +248,12 @@ func (p *Primary) Status() engine.ReplicationStatus {
 	if b := p.backlog; b != nil {
 		s.BacklogSize, s.BacklogFirst, s.BacklogLength = int64(len(b.buf)), b.first()+1, int64(b.n)
 	}
+	if p.transfer != nil {
+		s.TransferBegan = p.transfer.began
+	}
 	for _, r := range p.replicas {
 		s.Replicas = append(s.Replicas, engine.ReplicaStatus{
-			Host: r.host(), Port: r.port, State: r.state.name(), Offset: r.offset, Lag: r.lag(),
+			Host: r.host(), Port: r.port, State: r.stateName(p.transfer), Offset: r.offset, Lag: r.lag(),
 		})
 		s.OutputBytes += r.session.Backlog() + r.unsentBytes
 	}
