@@ -367,6 +367,9 @@ func (g *reading) endChunks() {
 // before makes jobs of the keys that come before k in the order of the file and
 // have no base: only journals name them.
 func (g *reading) before(k id) error {
+	if g.keys != nil {
+		return nil // entries are built in any order; see rest
+	}
 	if g.unbased == nil && len(g.journal) > 0 {
 		g.unbased = slices.SortedFunc(maps.Keys(g.journal), id.compare)
 	}
@@ -388,8 +391,17 @@ func (g *reading) addUnbased(k id) error {
 	return g.add(job{db: g.dbs[k.space], key: k.key, journal: list.first})
 }
 
-// rest makes jobs of the keys without a base that come after all bases.
+// rest makes jobs of the keys without a base that come after all bases; of all keys
+// without a base, in any order, if entries are built.
 func (g *reading) rest() error {
+	if g.keys != nil {
+		for k, list := range g.journal {
+			if err := g.add(job{db: g.dbs[k.space], key: k.key, journal: list.first}); err != nil {
+				return err
+			}
+		}
+		return g.flush()
+	}
 	for _, k := range slices.SortedFunc(maps.Keys(g.journal), id.compare) {
 		if err := g.addUnbased(k); err != nil {
 			return err
