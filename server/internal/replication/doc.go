@@ -31,7 +31,7 @@
 // A replica that cannot continue receives all data as an RDB file of version 9 (with
 // repl-field-deadlines, that of Redis 7.4 or Valkey 9), which is read from a snapshot of
 // the keyspace in pieces ([keyspace.Snapshot]): no process is forked, the lock is held for
-// at most 200 µs a piece, and memory grows by the values that change meanwhile. Replicas
+// at most 100 µs a piece, and memory grows by the values that change meanwhile. Replicas
 // that wait together share a transfer.
 //
 // Version 9 is that of Redis 5.0, and every later server loads it. Only function libraries

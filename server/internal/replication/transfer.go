@@ -37,11 +37,11 @@ const (
 	// pieceKeys and pieceTime bound the reading of a piece, during which the lock is
 	// held.
 	pieceKeys = 1000
-	pieceTime = 200 * time.Microsecond
+	pieceTime = 100 * time.Microsecond
 	// leastWrite is how many bytes of small keys are sent at once.
 	leastWrite = 64 << 10
-	// yieldInterval is after which time a transfer sleeps, for yieldTime.
-	yieldInterval = time.Millisecond
+	// yieldInterval is after which time a transfer sleeps, for yieldTime or a little longer.
+	yieldInterval = pieceTime
 	yieldTime     = 20 * time.Microsecond
 	// partSize is how many bytes are appended to the output of the replicas at once, half a
 	// block of their queues.
@@ -236,10 +236,11 @@ func (t *transfer) write(w *rdb.Writer, out []byte, write func([]byte) error, k 
 
 // yield lets the loops run if the transfer has run for some time. A goroutine that waits
 // for the lock runs on the processor that has released it, once that is free: without
-// the sleep, pieces that follow each other delay clients by ten milliseconds and more.
+// the sleep, pieces that follow each other delay clients by ten milliseconds and more. And
+// a thread that sleeps often is seldom preempted while it has the lock.
 func (t *transfer) yield() {
 	if now := time.Now(); now.Sub(t.yielded) > yieldInterval {
-		time.Sleep(yieldTime)
+		nap()
 		t.yielded = time.Now()
 	}
 }
