@@ -33,7 +33,8 @@ type Facts struct {
 
 	KeysBy KeyFinder // finds keys, or their flags, that Keys cannot express
 
-	Channels ChannelArgs // the arguments that are pub/sub channels
+	Channels  ChannelArgs  // the arguments that are pub/sub channels
+	Databases DatabaseArgs // the databases, unless only the selected one
 
 	Group      string // as in COMMAND DOCS: "sorted-set"
 	Since      string // first version with the command

@@ -72,8 +72,8 @@ func TestRulesRoundTrip(t *testing.T) {
 			}
 			for _, arg := range []string{"0", "id", "kill", "object"} {
 				argv := [][]byte{[]byte(c.Name), []byte(arg)}
-				was, _ := s.Permits(c, argv, nil)
-				is, _ := again.Permits(c, argv, nil)
+				was, _ := s.Permits(c, argv, nil, acl.Selected{})
+				is, _ := again.Permits(c, argv, nil, acl.Selected{})
 				if was != is {
 					t.Fatalf("%v\nis shown as %q; %s %s: %v and %v", rules, u.Describe(), c.Name, arg, was, is)
 				}

@@ -34,7 +34,7 @@ func newerFacts() map[string]string {
 		"command|getkeys": "7.2: commands without arguments", "command|getkeysandflags": "7.2: commands without arguments",
 		"wait":            "7.2: allowed in scripts, blocking",
 		"xinfo|consumers": "7.2: inactive", "xinfo|stream": "7.2: active-time",
-		"acl|log":   "7.2: fields of entries",
+		"acl|log": "7.2: fields of entries", "acl|setuser": "Valkey 9.1: rules on databases",
 		"subscribe": "8.6: denyoom", "psubscribe": "8.6: denyoom", "ssubscribe": "8.6: denyoom",
 		"client|list": "Valkey 8.0 and 9.0: conditions",
 		"bitcount":    "Valkey 8.0: start without end", "zscan": "Valkey 8.0: NOSCORES",
@@ -270,6 +270,7 @@ func TestInfoFields(t *testing.T) {
 		"expire_lag_percentiles_usec": "our own",
 		"expire_lag_histogram_usec":   "our own",
 		"checkpoint_histogram_usec":   "our own",
+		"acl_access_denied_db":        "Valkey's",
 	}
 	for _, ask := range []func(...string) any{redis, zsetd} {
 		ask("SET", "k", "v", "EX", "100")

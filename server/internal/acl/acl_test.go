@@ -45,9 +45,19 @@ func TestPermits(t *testing.T) {
 		{"+@pubsub &a*", "PSUBSCRIBE a* ab", acl.DeniedChannel, 2},
 		{"+@pubsub &a*", "PUBLISH ab x", acl.Permitted, 0},
 		{"+@pubsub &a*", "PUBLISH b x", acl.DeniedChannel, 1},
+		{"~* +@all db=1,2", "GET a", acl.Permitted, 0},
+		{"~* +@all db=2", "GET a", acl.DeniedDatabase, 0},
+		{"~* +@all db=2 alldbs", "GET a", acl.Permitted, 0},
+		{"~* +@all db=1,2 resetdbs", "GET a", acl.DeniedDatabase, 0},
+		{"~a +@all db=2", "GET b", acl.DeniedDatabase, 0},
+		{"&* +@all resetdbs", "PUBLISH a x", acl.Permitted, 0},
+		{"+@all db=2", "SELECT 2", acl.Permitted, 0},
+		{"+@all db=2", "SELECT 3", acl.DeniedDatabase, 1},
+		{"+@all db=2", "SELECT 16", acl.Permitted, 0}, // it fails
+		{"+get (db=2 ~* +@all)", "SET a x", acl.DeniedCommand, 0},
 	} {
 		argv := argv(test.line)
-		d, at := user(t, list, test.rules).Permits(list.Commands.Named(string(argv[0])), argv)
+		d, at := user(t, list, test.rules).Permits(list.Commands.Named(string(argv[0])), argv, acl.Selected{ID: 1, Count: 16})
 		if d != test.want || at != test.at {
 			t.Errorf("%s: %s: %v of argument %d, want %v of %d", test.rules, test.line, d, at, test.want, test.at)
 		}

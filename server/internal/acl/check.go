@@ -12,6 +12,7 @@ type Denial uint8
 // Permitted is the result of a permission check, or its reason for a refusal.
 const (
 	Permitted Denial = iota
+	DeniedDatabase
 	DeniedCommand
 	DeniedKey
 	DeniedAuth
@@ -20,7 +21,7 @@ const (
 
 // String returns the reason as ACL LOG shows it.
 func (d Denial) String() string {
-	return [...]string{"permitted", "command", "key", "auth", "channel"}[d]
+	return [...]string{"permitted", "database", "command", "key", "auth", "channel"}[d]
 }
 
 // Refusal returns the error, without a code, for a command that a user may not run.
@@ -30,6 +31,8 @@ func (d Denial) Refusal(user, cmd string) string {
 		return "User " + user + " has no permissions to run the '" + cmd + "' command"
 	case DeniedKey:
 		return "No permissions to access a key"
+	case DeniedDatabase:
+		return "No permissions to access database"
 	}
 	return "No permissions to access a channel"
 }
@@ -39,6 +42,8 @@ func (d Denial) Refusal(user, cmd string) string {
 func (d Denial) InTransaction() string {
 	reason := "no permission to access one of the channels used as arguments"
 	switch d {
+	case DeniedDatabase:
+		reason = "no permission"
 	case DeniedCommand:
 		reason = "no permission to execute the command or subcommand"
 	case DeniedKey:
@@ -48,10 +53,10 @@ func (d Denial) InTransaction() string {
 		"This command is no longer allowed for the following reason: " + reason
 }
 
-// Permits reports whether u may run a command, and if not, which argument is
-// denied. It neither counts nor logs, so it also serves queries: DRYRUN,
+// Permits reports whether u may run a command on the databases of a session, and if not,
+// which argument is denied: 0 without one. It neither counts nor logs, so it also serves queries: DRYRUN,
 // redis.acl_check_cmd.
-func (u *User) Permits(cmd *Command, argv [][]byte) (d Denial, at int) {
+func (u *User) Permits(cmd *Command, argv [][]byte, db Selected) (d Denial, at int) {
 	if u.Unrestricted {
 		return Permitted, 0
 	}
@@ -60,9 +65,8 @@ func (u *User) Permits(cmd *Command, argv [][]byte) (d Denial, at int) {
 	if !u.allKeys {
 		keys = cmd.AppendKeys(keys, argv)
 	}
-	d = DeniedCommand
 	for i := range u.Selectors {
-		this, where := u.Selectors[i].Permits(cmd, argv, keys)
+		this, where := u.Selectors[i].Permits(cmd, argv, keys, db)
 		if this == Permitted {
 			return Permitted, 0
 		}
@@ -75,14 +79,14 @@ func (u *User) Permits(cmd *Command, argv [][]byte) (d Denial, at int) {
 
 // PermitsOnAnyKey reports whether a selector of u allows a command and access to
 // every key: the keys that SORT reads with BY and GET are not in its arguments.
-func (u *User) PermitsOnAnyKey(cmd *Command, argv [][]byte, access Access) bool {
+func (u *User) PermitsOnAnyKey(cmd *Command, argv [][]byte, access Access, db Selected) bool {
 	if u.Unrestricted {
 		return true
 	}
 	keys := cmd.AppendKeys(nil, argv)
 	for i := range u.Selectors {
 		s := &u.Selectors[i]
-		if d, _ := s.Permits(cmd, argv, keys); d == Permitted && s.hasAnyKey(access) {
+		if d, _ := s.Permits(cmd, argv, keys, db); d == Permitted && s.hasAnyKey(access) {
 			return true
 		}
 	}
@@ -90,9 +94,12 @@ func (u *User) PermitsOnAnyKey(cmd *Command, argv [][]byte, access Access) bool 
 }
 
 // Permits reports whether the user may run a command with these arguments.
-func (s *Selector) Permits(cmd *Command, argv [][]byte, keys []protocol.KeyRef) (d Denial, at int) {
+func (s *Selector) Permits(cmd *Command, argv [][]byte, keys []protocol.KeyRef, db Selected) (d Denial, at int) {
 	if !s.Commands.Has(cmd) && !cmd.Flags().Has(protocol.NoAuth) && !s.permitsFirstArg(cmd, argv) {
 		return DeniedCommand, 0
+	}
+	if ok, at := s.databases.permits(cmd, argv, db); !ok {
+		return DeniedDatabase, at
 	}
 	if !s.allKeys {
 		for _, k := range keys {

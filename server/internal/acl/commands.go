@@ -8,8 +8,9 @@ import (
 // Command is a command or subcommand with its bit in the sets of selectors.
 type Command struct {
 	*protocol.Command
-	id          int // its index among all commands and subcommands
-	subcommands []*Command
+	id           int // its index among all commands and subcommands
+	usesSelected bool
+	subcommands  []*Command
 }
 
 // Commands holds all commands and subcommands by their names. It is immutable once
@@ -33,7 +34,7 @@ func NewCommands(specs []*protocol.Command) *Commands {
 }
 
 func (t *Commands) add(spec *protocol.Command) *Command {
-	cmd := &Command{Command: spec, id: len(t.list)}
+	cmd := &Command{Command: spec, id: len(t.list), usesSelected: usesSelected(spec)}
 	t.list = append(t.list, cmd)
 	t.byName[spec.Name] = cmd
 	return cmd

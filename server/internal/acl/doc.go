@@ -7,7 +7,9 @@
 //
 // [NewCommands] numbers every command and subcommand. A selector holds one bit for each,
 // and beside these bits the first arguments with which a command may be run that is not
-// allowed otherwise. So a check is a bit test. For a user with all permissions there is
+// allowed otherwise. So a check is a bit test. Rules of Valkey 9.1 (db=0,1 alldbs
+// resetdbs) restrict the databases: those that arguments name, and the selected one if
+// the command reads or writes data. For a user with all permissions there is
 // no check: callers test [User.Unrestricted] only. The positions and the access of keys
 // and channels come from the facts of a command (package protocol).
 //

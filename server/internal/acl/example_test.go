@@ -16,7 +16,7 @@ func commands() *acl.Commands {
 		{Name: "set", Arity: -3, Flags: "write denyoom", Keys: "1 OW update", Group: "string"},
 		{Name: "publish", Arity: 3, Flags: "pubsub", Channels: protocol.FirstChannel, Group: "pubsub"},
 		{Name: "psubscribe", Arity: -2, Flags: "pubsub", Channels: protocol.EveryPattern, Group: "pubsub"},
-		{Name: "select", Arity: 2, Flags: "fast", Group: "connection"},
+		{Name: "select", Arity: 2, Flags: "fast", Databases: protocol.FirstDatabase, Group: "connection"},
 	} {
 		spec, err := protocol.Compile(facts)
 		if err != nil {
@@ -39,7 +39,7 @@ func Example() {
 	fmt.Println("logs in:", u.Accepts([]byte("password")))
 	for _, line := range []string{"GET cache:1", "SET cache:1 x", "GET other", "PUBLISH news x", "PUBLISH secrets x"} {
 		argv := argv(line)
-		denial, at := u.Permits(list.Commands.Named(string(argv[0])), argv)
+		denial, at := u.Permits(list.Commands.Named(string(argv[0])), argv, acl.Selected{Count: 16})
 		fmt.Printf("%s: %v (argument %d)\n", line, denial, at)
 	}
 	fmt.Println(u.Selectors[0].DescribeCommands())

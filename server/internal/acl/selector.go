@@ -23,6 +23,7 @@ type Selector struct {
 	allKeys, allChannels bool
 	keys                 []keyPattern
 	channels             Channels
+	databases            databases
 
 	// Used while rules are applied: the positions of elements in the lists.
 	keyIndex, channelIndex ruleIndex
@@ -76,6 +77,7 @@ func (s *Selector) copy() Selector {
 	t.keyIndex, t.channelIndex, t.firstArgIndex = ruleIndex{}, ruleIndex{}, nil
 	t.Commands, t.rules = slices.Clone(s.Commands), slices.Clone(s.rules)
 	t.keys, t.channels = slices.Clone(s.keys), slices.Clone(s.channels)
+	t.databases.list = slices.Clone(s.databases.list)
 	t.firstArgs = maps.Clone(s.firstArgs)
 	for cmd, args := range t.firstArgs {
 		t.firstArgs[cmd] = slices.Clone(args)
@@ -117,6 +119,12 @@ func (a *List) applySelector(s *Selector, rule string) error {
 	case "resetchannels":
 		s.allChannels, s.channels = false, nil
 		return nil
+	case "alldbs":
+		s.databases = databases{}
+		return nil
+	case "resetdbs":
+		s.databases = databases{restricted: true}
+		return nil
 	case "allcommands", "+@all":
 		s.resetCommands(true)
 		return nil
@@ -126,6 +134,12 @@ func (a *List) applySelector(s *Selector, rule string) error {
 	}
 	category := strings.HasPrefix(rule[1:], "@")
 	switch {
+	case strings.HasPrefix(word, "db="):
+		d, err := parseDatabases(word)
+		if err == nil {
+			s.databases = d
+		}
+		return err
 	case rule[0] == '~' || rule[0] == '%':
 		return s.applyKeys(rule)
 	case rule[0] == '&':
@@ -314,6 +328,9 @@ func (s *Selector) describe() string {
 	}
 	if channels := s.DescribeChannels(); channels != "" {
 		words = append(words, channels)
+	}
+	if s.databases.restricted {
+		words = append(words, s.databases.describe())
 	}
 	return strings.Join(append(words, s.DescribeCommands()), " ")
 }

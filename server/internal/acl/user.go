@@ -51,6 +51,7 @@ const (
 	errRulePassword ruleError = "The password you are trying to remove from the user does not exist"
 	errRuleHash     ruleError = "The password hash must be exactly 64 characters and contain only lowercase hexadecimal characters"
 	errRuleFirstArg ruleError = "Allowing first-arg of a subcommand is not supported"
+	errRuleDatabase ruleError = "The provided database ID is out of range"
 	errRuleTwice    ruleError = "Duplicate user found. A user can only be defined once in config files"
 )
 
@@ -82,7 +83,7 @@ func (u *User) DeriveFields() {
 		s.keyIndex, s.channelIndex, s.firstArgIndex = ruleIndex{}, ruleIndex{}, nil
 	}
 	u.Unrestricted = slices.ContainsFunc(u.Selectors, func(s Selector) bool {
-		return s.AllCommands() && s.allKeys && s.allChannels
+		return s.AllCommands() && s.allKeys && s.allChannels && !s.databases.restricted
 	})
 	u.allKeys = !slices.ContainsFunc(u.Selectors, func(s Selector) bool { return !s.allKeys })
 }

@@ -127,11 +127,13 @@ func aclDryrun(c *engine.Call) {
 		c.Reply.Error(cmd.WrongArity())
 		return
 	}
-	switch d, at := u.Permits(cmd.Access, argv); d {
+	switch d, at := u.Permits(cmd.Access, argv, c.Session.Selected()); d {
 	case acl.Permitted:
 		c.Reply.OK()
 	case acl.DeniedCommand:
 		c.Reply.BulkString(d.Refusal(u.Name, cmd.Name))
+	case acl.DeniedDatabase:
+		c.Reply.BulkString("User " + u.Name + " has no permissions to access database " + engine.Clip(argv[at], len(argv[at])))
 	default:
 		c.Reply.BulkString("User " + u.Name + " has no permissions to access the '" + engine.Clip(argv[at], len(argv[at])) + "' " + d.String())
 	}
@@ -195,7 +197,12 @@ func aclGetuser(c *engine.Call) {
 		r.Null()
 		return
 	}
-	r.Map(6)
+	databases := u.RestrictsDatabases()
+	fields, ofSelector := 6, 3
+	if databases {
+		fields, ofSelector = fields+1, ofSelector+1
+	}
+	r.Map(fields)
 	r.BulkString("flags")
 	flags := u.Flags()
 	r.Set(len(flags))
@@ -207,23 +214,28 @@ func aclGetuser(c *engine.Call) {
 	for _, p := range u.Passwords {
 		r.BulkString(hex.EncodeToString(p[:]))
 	}
-	reply(&u.Selectors[0], r)
+	reply(&u.Selectors[0], r, databases)
 	r.BulkString("selectors")
 	r.Array(len(u.Selectors) - 1)
 	for i := range u.Selectors[1:] {
-		r.Map(3)
-		reply(&u.Selectors[1+i], r)
+		r.Map(ofSelector)
+		reply(&u.Selectors[1+i], r, databases)
 	}
 }
 
-// reply writes the three fields of a selector in the reply of GETUSER.
-func reply(s *acl.Selector, r *protocol.Reply) {
+// reply writes the fields of a selector in the reply of GETUSER: three, and the databases
+// if a rule of the user restricts them.
+func reply(s *acl.Selector, r *protocol.Reply, databases bool) {
 	r.BulkString("commands")
 	r.BulkString(s.DescribeCommands())
 	r.BulkString("keys")
 	r.BulkString(s.DescribeKeys())
 	r.BulkString("channels")
 	r.BulkString(s.DescribeChannels())
+	if databases {
+		r.BulkString("databases")
+		r.BulkString(s.DescribeDatabases())
+	}
 }
 
 func aclHelpRow() engine.Command {

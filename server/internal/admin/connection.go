@@ -243,7 +243,7 @@ func reset(c *engine.Call) {
 
 func selectCommandRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
-		Name: "select", Arity: 2, Flags: "loading stale fast",
+		Name: "select", Arity: 2, Databases: protocol.FirstDatabase, Flags: "loading stale fast",
 		Group: "connection", Since: "1.0.0", Complexity: "O(1)",
 		Summary: "Choose the database of the connection",
 		Syntax:  "index",

@@ -72,7 +72,7 @@ const (
 
 func copyCommandRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
-		Name: "copy", Arity: -3, Flags: "write denyoom", Keys: "1 RO access; 2 OW update",
+		Name: "copy", Arity: -3, Databases: protocol.OptionDatabases, Flags: "write denyoom", Keys: "1 RO access; 2 OW update",
 		Group: "generic", Since: "6.2.0",
 		Complexity: "O(1) with copy-on-write; O(N) for a small value of N bytes",
 		Summary:    "Copy the value and the deadline of a key to another key",
@@ -545,7 +545,7 @@ func typeCommand(c *engine.Call) {
 
 func moveRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
-		Name: "move", Arity: 3, Flags: "write fast", Keys: "1 RW access update",
+		Name: "move", Arity: 3, Databases: protocol.SecondDatabase, Flags: "write fast", Keys: "1 RW access update",
 		Group: "generic", Since: "1.0.0", Complexity: "O(log N), N keys with a deadline",
 		Summary: "Move a key to the database db, where it must be absent",
 		Syntax:  "key db",
@@ -679,7 +679,7 @@ func flushdb(c *engine.Call) { flush(c, c.DB) }
 
 func flushallRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
-		Name: "flushall", Arity: -1, Flags: "write",
+		Name: "flushall", Arity: -1, Databases: protocol.AllDatabases, Flags: "write",
 		Group: "server", Since: "1.0.0", Categories: "keyspace dangerous", Tips: "request_policy:all_shards response_policy:all_succeeded",
 		Complexity: "O(D*W), D databases, W keys that clients watch or wait for; the memory is garbage collected",
 		Summary:    "Delete the keys of all databases",
@@ -701,7 +701,7 @@ func flushall(c *engine.Call) {
 
 func swapdbRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
-		Name: "swapdb", Arity: 3, Flags: "write fast",
+		Name: "swapdb", Arity: 3, Databases: protocol.FirstDatabases, Flags: "write fast",
 		Group: "server", Since: "4.0.0", Categories: "keyspace dangerous",
 		Complexity: "O(W), W keys that clients watch or wait for",
 		Summary:    "Exchange the contents of two databases",

@@ -24,6 +24,7 @@ type transaction struct {
 	aborted bool // a command was refused while queueing: EXEC must fail
 	queue   []queued
 	queued  int64 // bytes
+	queueDB int   // the database that the queued commands have selected
 	execing int   // commands in the transaction that EXEC is running; 0 outside EXEC
 	watches []WaitKey
 	touched bool // a watched key changed
@@ -35,6 +36,11 @@ func (s *Session) enqueue(cmd *Command, argv [][]byte, names int) {
 	argv = CopyArgs(argv)
 	s.queued += argsSize(argv) + int64(len(argv))*int64(unsafe.Sizeof(argv[0])) + int64(unsafe.Sizeof(queued{}))
 	s.queue = append(s.queue, queued{cmd, argv, names})
+	if cmd.Databases == protocol.FirstDatabase {
+		for _, ref := range cmd.Databases.Append(nil, argv, s.Selected().Count) {
+			s.queueDB = ref.ID
+		}
+	}
 	limit := s.Engine.Config.QueryBufferLimit
 	if s.Primary {
 		limit = s.Engine.StreamQueueLimit()
@@ -81,7 +87,7 @@ func multi(c *Call) {
 		c.Reply.Error("ERR MULTI calls can not be nested")
 		return
 	}
-	c.Session.Multi = true
+	c.Session.Multi, c.Session.queueDB = true, c.DB.ID()
 	c.Reply.OK()
 }
 

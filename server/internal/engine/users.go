@@ -21,13 +21,18 @@ import (
 // here: dispatch, EXEC, the retry of a waiter, and, for redis.call, the session
 // that runs the script.
 func (s *Session) Permit(cmd *Command, argv [][]byte, where acl.Context) acl.Denial {
+	return s.permitOn(s.Selected(), cmd, argv, where)
+}
+
+// permitOn is Permit for the databases of another session.
+func (s *Session) permitOn(db acl.Selected, cmd *Command, argv [][]byte, where acl.Context) acl.Denial {
 	if s.User.Unrestricted {
 		return acl.Permitted
 	}
-	d, at := s.User.Permits(cmd.Access, argv)
-	switch d {
-	case acl.Permitted:
-	case acl.DeniedCommand:
+	d, at := s.User.Permits(cmd.Access, argv, db)
+	switch {
+	case d == acl.Permitted:
+	case at == 0:
 		s.LogDenial(d, where, cmd.Name, s.User.Name)
 	default:
 		s.LogDenial(d, where, string(argv[at]), s.User.Name)
@@ -35,17 +40,27 @@ func (s *Session) Permit(cmd *Command, argv [][]byte, where acl.Context) acl.Den
 	return d
 }
 
-// MayRun reports whether the session's user may run a command. Unlike Permit it neither
-// counts nor logs a denial.
-func (s *Session) MayRun(cmd *Command, argv [][]byte) bool {
-	d, _ := s.User.Permits(cmd.Access, argv)
+// Selected returns the databases that the session's next command can use. That which
+// queued commands have selected is selected for those that follow.
+func (s *Session) Selected() acl.Selected {
+	db := acl.Selected{ID: s.DB.ID(), Count: int(s.Engine.Config.Databases)}
+	if s.Multi {
+		db.ID = s.queueDB
+	}
+	return db
+}
+
+// MayRun reports whether the user of the script's caller may run a command. Unlike Permit
+// it neither counts nor logs a denial.
+func (r *ScriptRun) MayRun(cmd *Command, argv [][]byte) bool {
+	d, _ := r.Caller.User.Permits(cmd.Access, argv, r.Session.Selected())
 	return d == acl.Permitted
 }
 
 // ReadsAnyKey reports whether the user may run the command and read all keys, not only
 // those in its arguments.
 func (c *Call) ReadsAnyKey() bool {
-	return c.Session.User.PermitsOnAnyKey(c.Command.Access, c.Argv, acl.ReadKeys)
+	return c.Session.User.PermitsOnAnyKey(c.Command.Access, c.Argv, acl.ReadKeys, c.Session.Selected())
 }
 
 // DenialContext returns where the session's commands come from.

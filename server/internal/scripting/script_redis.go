@@ -260,7 +260,7 @@ func (a *api) aclCheckCmd(L *lua.LState) int {
 	if cmd.Run == nil || !cmd.Spec.ArityOK(len(argv)) {
 		a.fail(L, "Wrong number of args for redis.acl_check_cmd()")
 	}
-	L.Push(lua.LBool(r.Caller.MayRun(cmd, argv)))
+	L.Push(lua.LBool(r.MayRun(cmd, argv)))
 	return 1
 }
 
