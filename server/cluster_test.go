@@ -616,3 +616,40 @@ func TestSortInCluster(t *testing.T) {
 		t.Errorf("BY without a star, GET #: %s", got)
 	}
 }
+
+// TestClusterDatabases checks that a cluster has the databases of cluster-databases, each
+// with the keys of its slots, as Valkey 9 has it.
+func TestClusterDatabases(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "zsetd.db")
+	config := map[string]string{"cluster-enabled": "yes", "cluster-databases": "3"}
+	p := ownPeer(t, server.Options{File: file, Config: config})
+	ask := func(line, want string) {
+		t.Helper()
+		if got := strings.ReplaceAll(strings.TrimSpace(p.do(strings.Fields(line)...)), "\r\n", " "); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+	ask("SELECT 3", "-ERR DB index is out of range")
+	ask("SELECT 1", "+OK")
+	ask("SET a 1", "+OK")
+	ask("COPY a a DB 2", ":1")
+	ask("MOVE a 0", ":1")
+	ask("MOVE a 3", "-ERR DB index is out of range")
+	ask("SWAPDB 0 1", "-ERR SWAPDB is not allowed in cluster mode")
+	ask("CLUSTER COUNTKEYSINSLOT 15495", ":0")
+	ask("SELECT 2", "+OK")
+	ask("CLUSTER COUNTKEYSINSLOT 15495", ":1")
+	ask("CLUSTER GETKEYSINSLOT 15495 5", "*1 $1 a")
+	if got := p.do("CLUSTER", "SLOT-STATS", "SLOTSRANGE", "15495", "15495"); !strings.Contains(got, "key-count\r\n:2\r\n") {
+		t.Errorf("SLOT-STATS: %q", got)
+	}
+	p.do("SHUTDOWN") // the reply is the end of the connection
+	p = ownPeer(t, server.Options{File: file, Config: config})
+	ask("SELECT 2", "+OK")
+	ask("CLUSTER GETKEYSINSLOT 15495 5", "*1 $1 a")
+	ask("FLUSHDB", "+OK")
+	ask("CLUSTER COUNTKEYSINSLOT 15495", ":0")
+	ask("CLUSTER FLUSHSLOTS", "-ERR DB must be empty to perform CLUSTER FLUSHSLOTS.")
+	ask("FLUSHALL", "+OK")
+	ask("CLUSTER FLUSHSLOTS", "+OK")
+}

@@ -91,7 +91,7 @@ func clientCondition(c *engine.Call, name, plain string) func(*engine.Session) b
 		}
 		return func(s *engine.Session) bool { return s.Redirectable || letters == "" }
 	case "DB":
-		n, last := c.IntOr("ERR "+name+" is not an integer or out of range"), c.Engine.Config.Databases-1
+		n, last := c.IntOr("ERR "+name+" is not an integer or out of range"), int64(c.Engine.Keys.Len()-1)
 		if n < 0 || n > last {
 			c.Fail(fmt.Sprintf("ERR %s number should be between 0 and %d", name, last))
 		}

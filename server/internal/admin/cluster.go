@@ -11,6 +11,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
 )
 
 // A cluster of one node, for applications that use a cluster: CLUSTER replies as a
@@ -75,6 +76,11 @@ func mode(srv *engine.Engine) string {
 		return "cluster"
 	}
 	return "standalone"
+}
+
+// holdsKeys reports whether a database has keys.
+func holdsKeys(ks *keyspace.Keyspace) bool {
+	return slices.ContainsFunc(ks.DBs(), func(db *keyspace.DB) bool { return db.Len() > 0 })
 }
 
 // clustered reports whether the server is a cluster, and replies an error if not.
@@ -395,7 +401,7 @@ func clusterCountkeysinslot(c *engine.Call) {
 		c.Fail("ERR Invalid slot")
 	}
 	if c.OK() {
-		c.Reply.Int(int64(c.Engine.Keys.SlotLen(int(slot))))
+		c.Reply.Int(int64(c.DB.SlotLen(int(slot))))
 	}
 }
 
@@ -420,9 +426,9 @@ func clusterGetkeysinslot(c *engine.Call) {
 	if !c.OK() {
 		return
 	}
-	n := min(count, int64(c.Engine.Keys.SlotLen(int(slot))))
+	n := min(count, int64(c.DB.SlotLen(int(slot))))
 	c.Reply.Array(int(n))
-	for key := range c.Engine.Keys.SlotKeys(int(slot)) {
+	for key := range c.DB.SlotKeys(int(slot)) {
 		if n--; n < 0 {
 			break
 		}
@@ -454,7 +460,7 @@ func clusterReset(c *engine.Call) {
 		c.UnknownSubcommand()
 		return
 	}
-	if c.DB.Len() > 0 {
+	if holdsKeys(c.Engine.Keys) {
 		c.Fail("ERR CLUSTER RESET can't be called with master nodes containing keys")
 	}
 	if !c.OK() {

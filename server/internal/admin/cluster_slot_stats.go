@@ -29,7 +29,7 @@ type slotMetric struct {
 
 // slotMetrics returns the metrics that are counted, in the order of replies.
 func slotMetrics(srv *engine.Engine) []slotMetric {
-	list := []slotMetric{{"key-count", func(srv *engine.Engine, slot int) int64 { return int64(srv.Keys.SlotLen(slot)) }}}
+	list := []slotMetric{{"key-count", slotKeys}}
 	if srv.SlotKinds.Memory {
 		list = append(list, slotMetric{"memory-bytes", slotBytes})
 	}
@@ -52,13 +52,22 @@ func workOf(srv *engine.Engine, slot int) slotstats.Work {
 	return srv.SlotStats.Of(slot)
 }
 
+// slotKeys returns the number of keys in a slot, in all databases.
+func slotKeys(srv *engine.Engine, slot int) (n int64) {
+	for _, db := range srv.Keys.DBs() {
+		n += int64(db.SlotLen(slot))
+	}
+	return n
+}
+
 // slotBytes returns the bytes of the keys in a slot, with their values, as MEMORY USAGE
 // estimates them. O(n) for n keys.
 func slotBytes(srv *engine.Engine, slot int) (n int64) {
-	db := srv.Keys.DB(0)
-	for key := range srv.Keys.SlotKeys(slot) {
-		if e := db.Peek(protocol.BytesOf(key)); e != nil {
-			n += int64(e.Bytes() + engine.Footprint(e.Value(), usageSamples))
+	for _, db := range srv.Keys.DBs() {
+		for key := range db.SlotKeys(slot) {
+			if e := db.Peek(protocol.BytesOf(key)); e != nil {
+				n += int64(e.Bytes() + engine.Footprint(e.Value(), usageSamples))
+			}
 		}
 	}
 	return n

@@ -156,7 +156,7 @@ func clusterFlushslotsRow() engine.Command {
 func clusterFlushslots(c *engine.Call) {
 	switch {
 	case !clustered(c):
-	case c.Engine.Keys.DB(0).Len() > 0:
+	case holdsKeys(c.Engine.Keys):
 		c.Reply.Error("ERR DB must be empty to perform CLUSTER FLUSHSLOTS.")
 	default:
 		for slot := range engine.SlotCount {

@@ -136,7 +136,11 @@ func hello(c *engine.Call) {
 	}
 	r := c.Reply
 	r.SetVersion(version)
-	r.Map(7)
+	zone, fields := s.Engine.Config.AvailabilityZone(), 7
+	if zone != "" {
+		fields++
+	}
+	r.Map(fields)
 	r.BulkString("server")
 	r.BulkString("redis")
 	r.BulkString("version")
@@ -151,6 +155,10 @@ func hello(c *engine.Call) {
 	r.BulkString("master")
 	r.BulkString("modules")
 	r.Array(0)
+	if zone != "" {
+		r.BulkString("availability_zone")
+		r.BulkString(zone)
+	}
 }
 
 const errClientName = "ERR Client names cannot contain spaces, newlines or special characters."
@@ -251,7 +259,7 @@ func selectCommandRow() engine.Command {
 }
 
 func selectCommand(c *engine.Call) {
-	if n, ok := protocol.ParseInt(c.Peek(0)); ok && n != 0 && n == int64(int32(n)) && c.Engine.Cluster != nil {
+	if n, ok := protocol.ParseInt(c.Peek(0)); ok && n != 0 && n == int64(int32(n)) && c.Engine.Config.OneDatabase() {
 		c.NotClustered("select")
 		return
 	}

@@ -129,6 +129,7 @@ func infoServer(srv *engine.Engine, t *infotext.Text) {
 	t.Field("executable", executable)
 	t.Field("config_file", srv.ConfigFile)
 	t.Int("io_threads_active", 0)
+	t.Field("availability_zone", srv.Config.AvailabilityZone())
 	if left, waits := srv.StopsIn(); waits {
 		t.Int("shutdown_in_milliseconds", left.Milliseconds())
 	}
@@ -223,6 +224,24 @@ func infoClients(srv *engine.Engine, t *infotext.Text) {
 	t.Int("total_watched_keys", int64(len(srv.Watched)))
 	t.Int("total_blocking_keys", int64(len(srv.Waiting)))
 	t.Int("total_blocking_keys_on_nokey", int64(srv.KeysAwaited()))
+	infoPause(srv, t)
+}
+
+// infoPause writes the fields of Valkey about CLIENT PAUSE and FAILOVER.
+func infoPause(srv *engine.Engine, t *infotext.Text) {
+	reason, actions, left := "none", "none", int64(0)
+	if srv.PausedUntil != 0 {
+		reason, actions, left = "client_pause", "write", max(0, srv.PausedUntil-srv.Keys.Now())
+		if srv.Replication.Status().Failover != "" {
+			reason = "failover_in_progress"
+		}
+		if srv.PausesAll() {
+			actions = "all"
+		}
+	}
+	t.Field("paused_reason", reason)
+	t.Field("paused_actions", actions)
+	t.Int("paused_timeout_milliseconds", left)
 }
 
 func infoMemory(srv *engine.Engine, t *infotext.Text) {
@@ -306,6 +325,7 @@ func infoStats(srv *engine.Engine, t *infotext.Text) {
 	// The timer removes all that expires; no command does.
 	t.Int("expired_subkeys", srv.ExpiredMembers)
 	t.Int("expired_subkeys_active", srv.ExpiredMembers)
+	t.Int("expired_fields", srv.ExpiredMembers) // as Valkey names them
 	t.Int("expired_keys", srv.ExpiredKeys)
 	t.Int("expired_keys_active", srv.ExpiredKeys)
 	t.Fixed("expired_stale_perc", 0, 2)
@@ -433,6 +453,7 @@ func infoCPU(srv *engine.Engine, t *infotext.Text) {
 	// Commands run on whichever thread the Go runtime chooses, so that of all threads.
 	t.Fixed("used_cpu_sys_main_thread", system.Seconds(), 6)
 	t.Fixed("used_cpu_user_main_thread", user.Seconds(), 6)
+	t.Fixed("used_active_time_main_thread", srv.TurnTime.Seconds(), 6)
 }
 
 func infoModules(srv *engine.Engine, t *infotext.Text) { t.Title("Modules") }

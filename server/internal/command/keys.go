@@ -93,7 +93,7 @@ func copyCommand(c *engine.Call) {
 			c.Fail(protocol.ErrSyntax)
 		}
 	}
-	if c.Err() == "" && c.Engine.Cluster != nil && to != c.DB {
+	if c.Err() == "" && c.Engine.Config.OneDatabase() && to != c.DB {
 		c.Fail("ERR Copying to another database is not allowed in cluster mode")
 	}
 	if c.Err() == "" && to == c.DB && string(source) == string(destination) {
@@ -553,7 +553,7 @@ func moveRow() engine.Command {
 }
 
 func move(c *engine.Call) {
-	if !c.NotClustered("move") {
+	if c.Engine.Config.OneDatabase() && !c.NotClustered("move") {
 		return
 	}
 	key, to := c.Bytes(), ReadDatabase(c)

@@ -95,6 +95,7 @@ const (
 	exactExpiry       = "no effect: keys expire exactly at their time, without sampling"
 	internalOnly      = "no effect: for tests of Redis"
 	noCrashLog        = "no effect: the Go runtime reports crashes"
+	oneCopy           = "no effect: a long value is copied once into a reply"
 	noTLSBetweenNodes = "TLS between nodes is not supported"
 )
 
@@ -207,14 +208,14 @@ func keptParameters() []Parameter {
 
 		// Parameters of Valkey, so that its valkey.conf can be read.
 		keptNumber("active-defrag-cycle-us", 500, 0, 100000, goMemory).hide(),
-		keptText("availability-zone", "", "no effect: clients do not see it").hide(),
+		keptText(availabilityZone, "", "HELLO and INFO show it").hide(),
 		keptText("cluster-announce-client-ipv4", "", noCluster).hide(),
 		keptText("cluster-announce-client-ipv6", "", noCluster).hide(),
 		keptNumber("cluster-announce-client-port", 0, 0, 65535, noCluster).hide(),
 		keptNumber("cluster-announce-client-tls-port", 0, 0, 65535, noCluster).hide(),
 		anyInt("cluster-blacklist-ttl", 60, noCluster).hide(),
+		keptNumber("cluster-message-gossip-perc", 10, 1, 100, noCluster).hide(),
 		keptEnum("cluster-config-save-behavior", "sync", noCluster, "sync", "best-effort").hide(),
-		keptNumber("cluster-databases", 1, 1, maxInt, "").immutable().hide().only("a cluster has one database"),
 		anyInt("cluster-manual-failover-timeout", 5000, noCluster).hide(),
 		keptNumber("cluster-slot-migration-log-max-len", 1000, 0, math.MaxInt64, noCluster).hide(),
 		keptSize("slot-migration-max-failover-repl-bytes", 0, -1, math.MaxInt64, noCluster).hide(),
@@ -222,6 +223,12 @@ func keptParameters() []Parameter {
 		keptYesNo("extended-redis-compatibility", false, "no effect: the replies are those of Redis").hide(),
 		keptEnum("log-timestamp-format", "legacy", "no effect: see loglevel", "legacy", "iso8601", "milliseconds").hide(),
 		keptEnum("rdb-version-check", "strict", oneFile, "strict", "relaxed").hide(),
+		keptText("hash-seed", "", "no effect: the order of a scan is that of each server").immutable().hide(),
+		keptYesNo("io-threads-always-active", false, "no effect: sockets are always read and written in parallel").hide(),
+		keptYesNo("lua-enable-insecure-api", false, "no effect: scripts have all of the API").hide(),
+		keptNumber("min-io-threads-avoid-copy-reply", 7, 0, maxInt, oneCopy).hide(),
+		keptNumber("min-string-size-avoid-copy-reply", 16384, 0, maxInt, oneCopy).hide(),
+		keptNumber("min-string-size-avoid-copy-reply-threaded", 65536, 0, maxInt, oneCopy).hide(),
 		keptYesNo("mptcp", false, "").immutable().hide().only("multipath TCP is not supported"),
 		keptYesNo("repl-mptcp", false, "").immutable().hide().only("multipath TCP is not supported"),
 		keptYesNo("enable-debug-assert", false, internalOnly).immutable().hide(),
@@ -275,6 +282,11 @@ func hz() Parameter {
 
 // hzDefault is the default of hz.
 const hzDefault = 10
+
+const availabilityZone = "availability-zone"
+
+// AvailabilityZone returns the parameter availability-zone, which HELLO and INFO show.
+func (c *Settings) AvailabilityZone() string { return c.kept[availabilityZone] }
 
 // Hz returns the parameter hz, which INFO shows.
 func (c *Settings) Hz() string {

@@ -86,6 +86,9 @@ func size(name string, initial, lo, hi int64, field func(*Settings) *int64) Para
 	p.form = formBytes
 	p.Set = func(c *Settings, s string) error {
 		n, ok := ParseMemory(s)
+		if lo < 0 && !ok {
+			n, ok = protocol.ParseInt([]byte(s))
+		}
 		if !ok {
 			return errors.New("argument must be a memory value")
 		}

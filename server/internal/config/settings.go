@@ -84,6 +84,7 @@ type Settings struct {
 	ClusterAnnounceTLSPort int64
 	ClusterAnnounceBusPort int64
 	ClusterEndpoint        string
+	ClusterDatabases       int64
 	ClusterFullCoverage    bool
 	ClusterReadsWhenDown   bool
 	ClusterShardsWhenDown  bool
@@ -172,6 +173,10 @@ func (c *Settings) LeastSoftLimit() int64 {
 	}
 	return least
 }
+
+// OneDatabase reports whether commands can use database 0 only: the server is a cluster, and
+// cluster-databases is 1.
+func (c *Settings) OneDatabase() bool { return c.ClusterEnabled && c.ClusterDatabases == 1 }
 
 // DebugEnabled returns the parameter enable-debug-command.
 func (c *Settings) DebugEnabled() string { return c.EnableDebugCommand }

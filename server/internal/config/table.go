@@ -84,6 +84,8 @@ func Parameters() []Parameter {
 		enum("cluster-preferred-endpoint-type", EndpointIP, func(c *Settings) *string { return &c.ClusterEndpoint },
 			EndpointIP, EndpointHostname, EndpointUnknown).
 			about("Endpoint of the node in replies to clients: `ip`, `hostname`, or `unknown-endpoint` for the one to which the client is connected."),
+		number("cluster-databases", 1, 1, 1<<16, func(c *Settings) *int64 { return &c.ClusterDatabases }).immutable().hide().
+			about("Number of databases of a cluster, instead of `databases`."),
 		yesNo("cluster-require-full-coverage", true, func(c *Settings) *bool { return &c.ClusterFullCoverage }).
 			about("Whether the node rejects all commands on keys while a slot is unassigned."),
 		yesNo("cluster-allow-reads-when-down", false, func(c *Settings) *bool { return &c.ClusterReadsWhenDown }).

@@ -169,7 +169,11 @@ func New(o Options, p Parts) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	srv.Keys = keyspace.New(int(srv.Config.Databases), srv.hooks())
+	databases := srv.Config.Databases
+	if srv.Config.ClusterEnabled && !srv.Config.OneDatabase() {
+		databases = srv.Config.ClusterDatabases
+	}
+	srv.Keys = keyspace.New(int(databases), srv.hooks())
 	kinds, _ := slotstats.ParseKinds(srv.Config.ClusterSlotStats)
 	srv.Keys.CountMemory(kinds.Memory || srv.Config.KeyMemoryHistograms)
 	if srv.Config.ClusterEnabled {

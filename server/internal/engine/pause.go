@@ -46,6 +46,9 @@ func (srv *Engine) Pause(until int64, all bool) {
 	srv.Keys.Freeze()
 }
 
+// PausesAll reports whether a pause postpones all commands, not only those that write.
+func (srv *Engine) PausesAll() bool { return srv.pauseAll }
+
 // Unpause ends the pause, except that of forwarding. The postponed commands run in order of arrival, at the
 // end of the current turn.
 func (srv *Engine) Unpause() {

@@ -43,7 +43,7 @@ func (s *Session) permitOn(db acl.Selected, cmd *Command, argv [][]byte, where a
 // Selected returns the databases that the session's next command can use. That which
 // queued commands have selected is selected for those that follow.
 func (s *Session) Selected() acl.Selected {
-	db := acl.Selected{ID: s.DB.ID(), Count: int(s.Engine.Config.Databases)}
+	db := acl.Selected{ID: s.DB.ID(), Count: s.Engine.Keys.Len()}
 	if s.Multi {
 		db.ID = s.queueDB
 	}

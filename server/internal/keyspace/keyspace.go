@@ -27,10 +27,9 @@ type Keyspace struct {
 	spaces     uint64    // number of spaces assigned so far
 	sequence   uint64    // number of records in earlier journals
 	cleared    int64
-	moved      bool             // a deadline changed since the last call of Next
-	slots      *slotindex.Index // keys by cluster slot, or nil
-	snapshot   *Snapshot        // nil if there is none
-	effects    uint64           // see EffectCount
+	moved      bool      // a deadline changed since the last call of Next
+	snapshot   *Snapshot // nil if there is none
+	effects    uint64    // see EffectCount
 	hits       int64
 	usedBytes  int64     // see UsedBytes
 	growing    []weighed // values opened for writing; see weight.go
@@ -211,6 +210,7 @@ func (ks *Keyspace) Swap(i, j int) {
 	a.usedBytes, b.usedBytes = b.usedBytes, a.usedBytes
 	a.sizes, b.sizes = b.sizes, a.sizes
 	a.memory, b.memory = b.memory, a.memory
+	a.slots, b.slots = b.slots, a.slots
 	swapSnapshots(a, b)
 	ks.moved = true
 	if ks.rec != nil {
@@ -280,8 +280,10 @@ func (ks *Keyspace) Adopt(from *Keyspace) {
 	ks.internal.addUsedBytes(from.internal.usedBytes - ks.internal.usedBytes)
 	ks.internal.sizes, ks.internal.memory = from.internal.sizes, from.internal.memory
 	ks.spaces, ks.moved = max(ks.spaces, from.spaces), true
-	if ks.slots != nil {
-		ks.slots.Reset(ks.dbs[0].keys)
+	for _, db := range ks.dbs {
+		if db.slots != nil {
+			db.slots.Reset(db.keys)
+		}
 	}
 }
 
@@ -344,6 +346,7 @@ type DB struct {
 	usedBytes int64               // the part of this database in Keyspace.usedBytes
 	sizes     keysizes.Histogram  // of the keys, by length
 	memory    *keysizes.Histogram // by memory, unless that is not counted; see CountMemory
+	slots     *slotindex.Index    // keys by cluster slot, or nil
 }
 
 // newDB returns an empty database.
@@ -512,7 +515,7 @@ func (db *DB) add(e *Entry) *Entry {
 	}
 	e.access = db.ks.firstAccess()
 	db.insert(e, db.Hash(e.Key()))
-	if x := db.indexed(); x != nil {
+	if x := db.slots; x != nil {
 		x.Add(e.Key())
 	}
 	if db.ks.rec != nil {
@@ -569,7 +572,7 @@ func (db *DB) remove(key string) {
 	}
 	db.addUsedBytes(int64(db.entries.bytes() - tables))
 	db.unweigh(e)
-	if x := db.indexed(); x != nil {
+	if x := db.slots; x != nil {
 		x.Remove(e.Key())
 	}
 	if e.volatile() {
@@ -715,7 +718,7 @@ func (db *DB) Clear() int {
 		db.ks.rec.cleared(db.space)
 	}
 	db.space = db.ks.newSpace()
-	if x := db.indexed(); x != nil {
+	if x := db.slots; x != nil {
 		x.Reset(db.keys)
 	}
 	return n

@@ -385,7 +385,7 @@ func (db *DB) RestoreEntry(e *Entry, hash uint64) {
 	e.access = db.ks.firstAccess()
 	db.insert(e, hash)
 	db.count(figures{class: keysizes.None}, e.figures())
-	if x := db.indexed(); x != nil {
+	if x := db.slots; x != nil {
 		x.Add(e.Key())
 	}
 	if e.volatile() {

@@ -59,7 +59,7 @@ func TestSlots(t *testing.T) {
 					want = append(want, key)
 				}
 			}
-			if got := slices.Collect(ks.SlotKeys(slot)); !slices.Equal(got, want) || ks.SlotLen(slot) != len(want) {
+			if got := slices.Collect(db.SlotKeys(slot)); !slices.Equal(got, want) || db.SlotLen(slot) != len(want) {
 				t.Fatalf("slot %d has %q, want %q", slot, got, want)
 			}
 		}

@@ -318,7 +318,7 @@ func (k *Keeper) load() {
 
 // loadedFrom takes over the loaded data.
 func (k *Keeper) loadedFrom(l *archive.Loader, file *snapshot.File, err error) {
-	if err == nil && k.o.Settings.ClusterEnabled && slices.ContainsFunc(k.counts()[1:], func(n int64) bool { return n > 0 }) {
+	if err == nil && k.o.Settings.OneDatabase() && slices.ContainsFunc(k.counts()[1:], func(n int64) bool { return n > 0 }) {
 		err = errors.Join(errors.New("the file has keys in databases other than 0, which a cluster does not support"), file.Close())
 	}
 	if err != nil {

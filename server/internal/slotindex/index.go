@@ -6,22 +6,23 @@ import (
 	"strings"
 )
 
-// Index is a set of keys by slot. It takes some 100 bytes for each key. An Index is not safe
-// for concurrent use.
+// Index is a set of keys by slot. It takes some 100 bytes for each key and, from the first
+// key on, some 70 for each slot. An Index is not safe for concurrent use.
 type Index struct {
+	slots    int
 	slotOf   func(key string) int
-	keys     []list.List // keys, by slot; the newest first
+	keys     []list.List // keys, by slot; the newest first. Nil before the first key
 	elements map[string]*list.Element
 }
 
 // New returns an empty index with n slots. of returns the slot of a key, from 0 to n-1.
 func New(n int, of func(key string) int) *Index {
-	return &Index{slotOf: of, keys: make([]list.List, n), elements: map[string]*list.Element{}}
+	return &Index{slots: n, slotOf: of, elements: map[string]*list.Element{}}
 }
 
 // Reset replaces the keys by others. O(keys).
 func (x *Index) Reset(keys iter.Seq[string]) {
-	clear(x.keys)
+	x.keys = nil
 	x.elements = map[string]*list.Element{}
 	for key := range keys {
 		x.Add(key)
@@ -30,6 +31,9 @@ func (x *Index) Reset(keys iter.Seq[string]) {
 
 // Add adds a copy of a key, which must be absent. O(1).
 func (x *Index) Add(key string) {
+	if x.keys == nil {
+		x.keys = make([]list.List, x.slots)
+	}
 	key = strings.Clone(key)
 	x.elements[key] = x.keys[x.slotOf(key)].PushFront(key)
 }
@@ -41,11 +45,19 @@ func (x *Index) Remove(key string) {
 }
 
 // Len returns the number of keys in a slot. O(1).
-func (x *Index) Len(slot int) int { return x.keys[slot].Len() }
+func (x *Index) Len(slot int) int {
+	if x.keys == nil {
+		return 0
+	}
+	return x.keys[slot].Len()
+}
 
 // Keys yields the keys of a slot, the newest first.
 func (x *Index) Keys(slot int) iter.Seq[string] {
 	return func(yield func(string) bool) {
+		if x.keys == nil {
+			return
+		}
 		for e := x.keys[slot].Front(); e != nil; e = e.Next() {
 			if !yield(e.Value.(string)) {
 				return
