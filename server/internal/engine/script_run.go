@@ -119,7 +119,11 @@ type ScriptRun struct {
 
 // ErrNoScript is an error of script commands.
 const (
-	ErrNoScript   = "NOSCRIPT No matching script. Please use EVAL."
+	ErrNoScript        = "NOSCRIPT No matching script. Please use EVAL."
+	ErrScriptUnknown   = "ERR Unknown Redis command called from script"
+	ErrScriptArity     = "ERR Wrong number of args calling Redis command from script"
+	ErrScriptForbidden = "ERR This Redis command is not allowed from script"
+
 	ErrBusyEval   = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
 	ErrBusyFcall  = "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
 	ErrNotBusy    = "NOTBUSY No scripts in execution right now."
@@ -468,14 +472,14 @@ func (r *ScriptRun) Call(argv [][]byte) (reply []byte, failed string) {
 // refuses returns why a script may not run a command, "" if it may.
 func (r *ScriptRun) refuses(cmd *Command, argv [][]byte) string {
 	if cmd == nil || cmd.ByArg != nil && len(argv) > 1 {
-		return "ERR Unknown Redis command called from script"
+		return ErrScriptUnknown
 	}
 	if !cmd.Spec.ArityOK(len(argv)) {
-		return "ERR Wrong number of args calling Redis command from script"
+		return ErrScriptArity
 	}
 	flags := cmd.Spec.Flags()
 	if flags.Has(protocol.NoScript) && !r.Engine.Scripting.AllowAll {
-		return "ERR This Redis command is not allowed from script"
+		return ErrScriptForbidden
 	}
 	if d := r.Caller.permitOn(r.Session.Selected(), cmd, argv, acl.InScript); d != acl.Permitted {
 		return "ERR ACL failure in script: " + d.Refusal(r.Caller.User.Name, cmd.Name)

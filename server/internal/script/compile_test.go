@@ -32,7 +32,7 @@ func TestPanicIsAnError(t *testing.T) {
 	st.Seal(st.Library(map[string]lua.LGFunction{"crash": func(*lua.LState) int {
 		var p *int
 		return *p
-	}}))
+	}}), st.Table())
 	const source = "local n = 1 local f = function() n = n + 1 return n end "
 	if got := st.eval(t, source+"redis.crash()"); !strings.HasPrefix(got, luacompiler.InternalError) {
 		t.Error(got)

@@ -131,11 +131,11 @@ func (st *State) Library(functions map[string]lua.LGFunction) *lua.LTable {
 	return st.library(functions)
 }
 
-// Seal makes the globals, including redis, which is also server as in Valkey, visible to scripts. From then on scripts
+// Seal makes the globals, including redis and Valkey's server, visible to scripts. From then on scripts
 // can change neither the globals nor their contents.
-func (st *State) Seal(redis *lua.LTable) {
+func (st *State) Seal(redis, server *lua.LTable) {
 	st.globals.RawSetString("redis", redis)
-	st.globals.RawSetString("server", redis)
+	st.globals.RawSetString("server", server)
 	st.guard(st.env, st.globals, true)
 	names := []string{}
 	st.globals.ForEach(func(k, _ lua.LValue) { names = append(names, string(k.(lua.LString))) })

@@ -71,20 +71,20 @@ func functionState(srv *engine.Engine) *script.State {
 	if fs.State == nil {
 		fs.State = script.New()
 		fs.State.Beat = srv.Scripting.Tick
-		a := &api{srv: srv, state: fs.State}
-		fs.State.Seal(a.library(false))
+		seal(srv, fs.State, false)
 	}
 	return fs.State
 }
 
 // loadingGlobals returns the globals of a library while it registers its functions.
 func loadingGlobals(srv *engine.Engine, state *script.State) *lua.LTable {
-	a := &api{srv: srv, state: state}
-	redis := state.Library(map[string]lua.LGFunction{"register_function": a.registerFunction, "log": a.log})
-	a.constants(redis)
 	globals := state.Table()
-	globals.RawSetString("redis", state.Guarded(redis, true))
-	globals.RawSetString("server", globals.RawGetString("redis"))
+	for _, valkey := range []bool{false, true} {
+		a := &api{srv: srv, state: state, valkey: valkey}
+		t := state.Library(map[string]lua.LGFunction{"register_function": a.registerFunction, "log": a.log})
+		a.constants(t)
+		globals.RawSetString(a.name(), state.Guarded(t, true))
+	}
 	return globals
 }
 
@@ -214,7 +214,7 @@ func register(srv *engine.Engine, state *script.State, fn *lua.LFunction, l *eng
 func (a *api) registerFunction(L *lua.LState) int {
 	l := a.srv.Scripting.Functions.Registering
 	if l == nil {
-		a.fail(L, "redis.register_function can only be called on FUNCTION LOAD command")
+		a.fail(L, a.name()+".register_function can only be called on FUNCTION LOAD command")
 	}
 	f := &engine.Function{}
 	switch L.GetTop() {
@@ -223,15 +223,15 @@ func (a *api) registerFunction(L *lua.LState) int {
 	case 2:
 		name, ok := luaconv.ToString(L.Get(1))
 		if !ok {
-			a.fail(L, "first argument to redis.register_function must be a string")
+			a.fail(L, "first argument to "+a.name()+".register_function must be a string")
 		}
 		fn, ok := L.Get(2).(*lua.LFunction)
 		if !ok {
-			a.fail(L, "second argument to redis.register_function must be a function")
+			a.fail(L, "second argument to "+a.name()+".register_function must be a function")
 		}
 		f.Name, f.Compiled = name, fn
 	default:
-		a.fail(L, "wrong number of arguments to redis.register_function")
+		a.fail(L, "wrong number of arguments to "+a.name()+".register_function")
 	}
 	if !functionName(f.Name) {
 		a.fail(L, errLibraryName)
@@ -246,35 +246,35 @@ func (a *api) registerFunction(L *lua.LState) int {
 func (a *api) namedArguments(L *lua.LState, f *engine.Function) {
 	t, ok := L.Get(1).(*lua.LTable)
 	if !ok {
-		a.fail(L, "calling redis.register_function with a single argument is only applicable to Lua table (representing named arguments).")
+		a.fail(L, "calling "+a.name()+".register_function with a single argument is only applicable to Lua table (representing named arguments).")
 	}
 	named := false
 	for k, v := t.Next(lua.LNil); k != lua.LNil; k, v = t.Next(k) {
 		key, ok := luaconv.ToString(k)
 		if !ok {
-			a.fail(L, "named argument key given to redis.register_function is not a string")
+			a.fail(L, "named argument key given to "+a.name()+".register_function is not a string")
 		}
 		switch strings.ToLower(key) {
 		case "function_name":
 			if f.Name, named = luaconv.ToString(v); !named {
-				a.fail(L, "function_name argument given to redis.register_function must be a string")
+				a.fail(L, "function_name argument given to "+a.name()+".register_function must be a string")
 			}
 		case "description":
 			text, ok := luaconv.ToString(v)
 			if !ok {
-				a.fail(L, "description argument given to redis.register_function must be a string")
+				a.fail(L, "description argument given to "+a.name()+".register_function must be a string")
 			}
 			f.Description = &text
 		case "callback":
 			fn, ok := v.(*lua.LFunction)
 			if !ok {
-				a.fail(L, "callback argument given to redis.register_function must be a function")
+				a.fail(L, "callback argument given to "+a.name()+".register_function must be a function")
 			}
 			f.Compiled = fn
 		case "flags":
 			flags, ok := v.(*lua.LTable)
 			if !ok {
-				a.fail(L, "flags argument to redis.register_function must be a table representing function flags")
+				a.fail(L, "flags argument to "+a.name()+".register_function must be a table representing function flags")
 			}
 			for i := 1; flags.RawGetInt(i) != lua.LNil; i++ {
 				name, _ := luaconv.ToString(flags.RawGetInt(i))
@@ -285,14 +285,14 @@ func (a *api) namedArguments(L *lua.LState, f *engine.Function) {
 				f.Flags |= flag
 			}
 		default:
-			a.fail(L, "unknown argument given to redis.register_function")
+			a.fail(L, "unknown argument given to "+a.name()+".register_function")
 		}
 	}
 	if !named {
-		a.fail(L, "redis.register_function must get a function name argument")
+		a.fail(L, a.name()+".register_function must get a function name argument")
 	}
 	if f.Compiled == nil {
-		a.fail(L, "redis.register_function must get a callback argument")
+		a.fail(L, a.name()+".register_function must get a callback argument")
 	}
 }
 

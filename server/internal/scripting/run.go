@@ -29,7 +29,7 @@ func runScript(c *engine.Call, state *script.State, fn *lua.LFunction, r *engine
 	srv := c.Engine
 	sc := &srv.Scripting
 	if sc.Running != nil { // only with DEBUG SET-DISABLE-DENY-SCRIPTS
-		c.Reply.Error("ERR This Redis command is not allowed from script")
+		c.Reply.Error(engine.ErrScriptForbidden)
 		return
 	}
 	if srv.Cluster != nil {

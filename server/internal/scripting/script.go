@@ -99,8 +99,7 @@ func evalState(srv *engine.Engine) *script.State {
 	if sc.State == nil {
 		sc.State = script.New()
 		sc.State.Beat = sc.Tick
-		a := &api{srv: srv, state: sc.State}
-		sc.State.Seal(a.library(true))
+		seal(srv, sc.State, true)
 		sc.Cache = map[string]*engine.EvalScript{}
 	}
 	return sc.State

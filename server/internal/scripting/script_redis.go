@@ -17,10 +17,12 @@ import (
 	"github.com/zsetd/zsetd/server/internal/script"
 )
 
-// api is the table redis of scripts.
+// api is the table redis of scripts, or the table server, which has the words of Valkey in
+// its errors.
 type api struct {
-	srv   *engine.Engine
-	state *script.State
+	srv    *engine.Engine
+	state  *script.State
+	valkey bool
 
 	argv    [16][]byte // the arguments of the command that runs, if they are that few
 	numbers []byte     // the texts of numbers; never overwritten, as effects borrow keys
@@ -30,7 +32,21 @@ type api struct {
 // bytes.
 const numbersSize = 512
 
-// library returns the table. Scripts have some more entries than functions.
+// name returns the name of the table, which is in the errors of its functions.
+func (a *api) name() string {
+	if a.valkey {
+		return "server"
+	}
+	return "redis"
+}
+
+// seal makes both tables visible to scripts. Scripts have some more entries than functions.
+func seal(srv *engine.Engine, state *script.State, eval bool) {
+	redis, server := &api{srv: srv, state: state}, &api{srv: srv, state: state, valkey: true}
+	state.Seal(redis.library(eval), server.library(eval))
+}
+
+// library returns the table.
 func (a *api) library(eval bool) *lua.LTable {
 	functions := map[string]lua.LGFunction{
 		"call": func(L *lua.LState) int { return a.call(L, true) }, "pcall": func(L *lua.LState) int { return a.call(L, false) },
@@ -96,7 +112,11 @@ func (a *api) run(L *lua.LState, name string) *engine.ScriptRun {
 // caller clears a.argv after use, which would retain strings of the script.
 func (a *api) arguments(L *lua.LState) (argv [][]byte, wrong string) {
 	n := L.GetTop()
-	if n == 0 {
+	switch {
+	case n > 0:
+	case a.valkey:
+		return nil, "Please specify at least one argument for this call"
+	default:
 		return nil, "Please specify at least one argument for this redis lib call"
 	}
 	if n <= len(a.argv) {
@@ -111,6 +131,9 @@ func (a *api) arguments(L *lua.LState) (argv [][]byte, wrong string) {
 		case lua.LNumber:
 			argv[i] = a.number(float64(v))
 		default:
+			if a.valkey {
+				return nil, "Command arguments must be strings or integers"
+			}
 			return nil, "Lua redis lib command arguments must be strings or integers"
 		}
 	}
@@ -137,7 +160,7 @@ func (a *api) number(x float64) []byte {
 func (a *api) call(L *lua.LState, raise bool) int {
 	r := a.srv.Scripting.Running
 	if r == nil {
-		a.fail(L, "redis.call/pcall can only be called inside a script invocation")
+		a.fail(L, a.name()+".call/pcall can only be called inside a script invocation")
 	}
 	a.state.Spend(L, 10)
 	argv, wrong := a.arguments(L)
@@ -146,7 +169,7 @@ func (a *api) call(L *lua.LState, raise bool) int {
 	if wrong != "" {
 		result = engine.ErrorTable(a.state, "ERR "+wrong, false)
 	} else if reply, failed := a.callSafely(r, argv); failed != "" {
-		result = engine.ErrorTable(a.state, failed, true)
+		result = engine.ErrorTable(a.state, a.refusal(failed), true)
 	} else {
 		bad = reply[0] == '-'
 		result, _ = luaValue(a.state, L, reply)
@@ -157,6 +180,20 @@ func (a *api) call(L *lua.LState, raise bool) int {
 	}
 	L.Push(result)
 	return 1
+}
+
+// refusal returns the error of a command that is refused, in the words of the table.
+func (a *api) refusal(failed string) string {
+	switch {
+	case !a.valkey:
+	case failed == engine.ErrScriptUnknown:
+		return "ERR Unknown command called from script"
+	case failed == engine.ErrScriptArity:
+		return "ERR Wrong number of args calling command from script"
+	case failed == engine.ErrScriptForbidden:
+		return "ERR This Valkey command is not allowed from script"
+	}
+	return failed
 }
 
 // callSafely prevents scripts from catching the panic of a command.
@@ -215,9 +252,9 @@ func (a *api) statusReply(L *lua.LState) int {
 }
 
 func (a *api) setresp(L *lua.LState) int {
-	a.run(L, "redis.setresp")
+	a.run(L, a.name()+".setresp")
 	if L.GetTop() != 1 {
-		a.fail(L, "redis.setresp() requires one argument.")
+		a.fail(L, a.name()+".setresp() requires one argument.")
 	}
 	f, _ := luaconv.ToNumber(L.Get(1))
 	switch int32(truncate(f)) {
@@ -234,9 +271,9 @@ func (a *api) setresp(L *lua.LState) int {
 // setRepl validates its argument and has no effect: replication of single commands
 // follows from effects here.
 func (a *api) setRepl(L *lua.LState) int {
-	a.run(L, "redis.set_repl")
+	a.run(L, a.name()+".set_repl")
 	if L.GetTop() != 1 {
-		a.fail(L, "redis.set_repl() requires one argument.")
+		a.fail(L, a.name()+".set_repl() requires one argument.")
 	}
 	f, _ := luaconv.ToNumber(L.Get(1))
 	if int32(truncate(f))&^3 != 0 {
@@ -247,7 +284,7 @@ func (a *api) setRepl(L *lua.LState) int {
 
 // aclCheckCmd returns whether the user may run a command.
 func (a *api) aclCheckCmd(L *lua.LState) int {
-	r := a.run(L, "redis.acl_check_cmd")
+	r := a.run(L, a.name()+".acl_check_cmd")
 	defer clear(a.argv[:])
 	argv, wrong := a.arguments(L)
 	if wrong != "" {
@@ -255,10 +292,10 @@ func (a *api) aclCheckCmd(L *lua.LState) int {
 	}
 	cmd, names := a.srv.Table.Find(argv)
 	if cmd == nil || cmd.ByArg != nil && names == 1 && len(argv) > 1 {
-		a.fail(L, "Invalid command passed to redis.acl_check_cmd()")
+		a.fail(L, "Invalid command passed to "+a.name()+".acl_check_cmd()")
 	}
 	if cmd.Run == nil || !cmd.Spec.ArityOK(len(argv)) {
-		a.fail(L, "Wrong number of args for redis.acl_check_cmd()")
+		a.fail(L, "Wrong number of args for "+a.name()+".acl_check_cmd()")
 	}
 	L.Push(lua.LBool(r.MayRun(cmd, argv)))
 	return 1
@@ -267,7 +304,7 @@ func (a *api) aclCheckCmd(L *lua.LState) int {
 func (a *api) log(L *lua.LState) int {
 	n := L.GetTop()
 	if n < 2 {
-		a.fail(L, "redis.log() requires two arguments or more.")
+		a.fail(L, a.name()+".log() requires two arguments or more.")
 	}
 	f, ok := luaconv.ToNumber(L.Get(1))
 	if !ok {
