@@ -242,6 +242,25 @@ func TestFailover(t *testing.T) {
 	atOnce(t, tests)
 }
 
+// TestFailoverKeepsPause checks that a failover ends its own pause only, and that commands
+// which CLIENT PAUSE has postponed wait on: Sentinels end their clients meanwhile.
+func TestFailoverKeepsPause(t *testing.T) {
+	primary, replica := zsetdNode(t, nil), zsetdNode(t, nil)
+	replica.follow(primary)
+	host, port, _ := net.SplitHostPort(replica.addr)
+	primary.run("CLIENT PAUSE 600000 WRITE", "FAILOVER TO "+host+" "+port+" TIMEOUT 60000")
+	wait.Until(t, "the replica is the primary", func() bool { return replica.info("role") == "master" })
+	wait.Until(t, "the failover is over", func() bool { return primary.info("master_failover_state") == "no-failover" })
+	if reason := primary.info("paused_reason"); reason != "client_pause" {
+		t.Errorf("after the failover: %s", reason)
+	}
+	primary.run("CLIENT UNPAUSE")
+	if reason := primary.info("paused_reason"); reason != "none" {
+		t.Errorf("after CLIENT UNPAUSE: %s", reason)
+	}
+	primary.linked()
+}
+
 // TestLinkCutUnderLoad cuts the link at random while the primary changes its data.
 func TestLinkCutUnderLoad(t *testing.T) {
 	primary, replica := zsetdNode(t, map[string]string{"repl-backlog-size": "16kb"}), zsetdNode(t, map[string]string{"repl-diskless-load": "swapdb"})

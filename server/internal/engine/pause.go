@@ -46,6 +46,20 @@ func (srv *Engine) Pause(until int64, all bool) {
 	srv.Keys.Freeze()
 }
 
+// PauseWrites postpones commands that write until resume is called. A pause of before goes on
+// then, and keeps what is postponed, unless it is over.
+func (srv *Engine) PauseWrites() (resume func()) {
+	until, all := srv.PausedUntil, srv.pauseAll
+	srv.Pause(endless, false)
+	return func() {
+		if until > srv.Keys.Now() {
+			srv.PausedUntil, srv.pauseAll = until, all
+		} else {
+			srv.Unpause()
+		}
+	}
+}
+
 // PausesAll reports whether a pause postpones all commands, not only those that write.
 func (srv *Engine) PausesAll() bool { return srv.pauseAll }
 

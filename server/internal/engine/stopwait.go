@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"math"
 	"sync"
 	"time"
 
@@ -20,9 +19,7 @@ type stopWait struct {
 	over     chan struct{}   // closed by end: SHUTDOWN ABORT, or SHUTDOWN NOW
 	end      func()
 	aborted  bool
-
-	pausedUntil int64 // the pause before
-	pausedAll   bool
+	resume   func() // the writes
 
 	callers []blockedCall // clients in SHUTDOWN
 }
@@ -76,9 +73,7 @@ func (srv *Engine) abortStop() bool {
 	srv.stopWait, srv.Ending, w.aborted = nil, stopFlags{}, true
 	if w.caughtUp != nil {
 		srv.Replication.CancelStop()
-		if srv.Unpause(); w.pausedUntil > srv.Keys.Now() {
-			srv.Pause(w.pausedUntil, w.pausedAll)
-		}
+		w.resume()
 	}
 	srv.Log.Warn("shutdown aborted")
 	for _, call := range w.callers {
@@ -139,8 +134,7 @@ func (srv *Engine) beginStopWait(w *stopWait) *stopWait {
 	timeout := time.Duration(srv.Config.ShutdownTimeout) * time.Second
 	if w.caughtUp = srv.Replication.BeginStop(); w.caughtUp != nil {
 		w.until = time.Now().Add(timeout)
-		w.pausedUntil, w.pausedAll = srv.PausedUntil, srv.pauseAll
-		srv.Pause(math.MaxInt64/2, false)
+		w.resume = srv.PauseWrites()
 		srv.Log.Info("waiting for replicas before stopping", "limit", timeout)
 	}
 	return w

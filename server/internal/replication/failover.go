@@ -22,6 +22,7 @@ type failover struct {
 	port     int64
 	deadline time.Time // of waitingForSync; zero for none
 	force    bool      // at the deadline, go on in place of giving up
+	resume   func()    // the writes
 }
 
 // failoverState is how far a failover is.
@@ -99,9 +100,9 @@ func failoverCommand(c *engine.Call) {
 		if timeout > 0 {
 			f.deadline = time.Now().Add(time.Duration(min(timeout, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond)
 		}
+		f.resume = c.Engine.PauseWrites()
 		p.failover = f
 		p.log.Info("failover: writes wait until a replica has all changes", "host", f.host, "port", f.port)
-		c.Engine.Pause(math.MaxInt64/2, false)
 		c.Reply.OK()
 	}
 }
@@ -159,8 +160,9 @@ func (p *Primary) abortFailover(why string) {
 
 // endFailover lets the writes go on.
 func (p *Primary) endFailover() {
+	resume := p.failover.resume
 	p.failover = failover{}
-	p.engine.Unpause()
+	resume()
 }
 
 // answered ends a failover when the replica has answered the handshake.
