@@ -232,7 +232,7 @@ func infoPause(srv *engine.Engine, t *infotext.Text) {
 	reason, actions, left := "none", "none", int64(0)
 	if srv.PausedUntil != 0 {
 		reason, actions, left = "client_pause", "write", max(0, srv.PausedUntil-srv.Keys.Now())
-		if srv.Replication.Status().Failover != "" {
+		if state := srv.Replication.Status().Failover; state != "" && state != "no-failover" {
 			reason = "failover_in_progress"
 		}
 		if srv.PausesAll() {
