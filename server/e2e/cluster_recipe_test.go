@@ -32,27 +32,33 @@ func TestRecipesOnCluster(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			for name, recipe := range map[string]func(*testing.T, *redis.ClusterClient){
-				"live events": liveEventsByFunctions, "timeboxes": timeboxesByFunctions,
-				"folder": folderByFunctions, "waiting list": waitingListByFunctions,
-			} {
-				t.Run(name, func(t *testing.T) { recipe(t, c) })
+			for name, recipe := range recipesByFunctions() {
+				t.Run(name, func(t *testing.T) { recipe(t, c, "") })
 			}
 		})
 	}
 }
 
+// recipesByFunctions returns the recipes by name. Each is complete in itself. The arguments
+// are a client and the beginning of the names of keys.
+func recipesByFunctions() map[string]func(*testing.T, redis.UniversalClient, string) {
+	return map[string]func(*testing.T, redis.UniversalClient, string){
+		"live events": liveEventsByFunctions, "timeboxes": timeboxesByFunctions,
+		"folder": folderByFunctions, "waiting list": waitingListByFunctions,
+	}
+}
+
 // liveEventsByFunctions checks pages whose events disappear at their deadlines.
-func liveEventsByFunctions(t *testing.T, c *redis.ClusterClient) {
+func liveEventsByFunctions(t *testing.T, c redis.UniversalClient, prefix string) {
 	ctx := context.Background()
 	for page := range 50 {
-		key := fmt.Sprint("news:", page)
+		key := fmt.Sprint(prefix, "news:", page)
 		for i := range 4 {
 			must[any](t)(c.FCall(ctx, "zaddex", []string{key}, "PX", []int{50, 3_600_000}[i%2], "MEMBERS", 1, "@now", fmt.Sprint("story ", i)).Result())
 		}
 	}
 	for page := range 50 {
-		key := fmt.Sprint("news:", page)
+		key := fmt.Sprint(prefix, "news:", page)
 		wait.Until(t, "events expire", func() bool {
 			must[any](t)(c.FCall(ctx, "zpurge", []string{key}).Result())
 			return must[int64](t)(c.ZCard(ctx, key).Result()) <= 2
@@ -66,7 +72,7 @@ func liveEventsByFunctions(t *testing.T, c *redis.ClusterClient) {
 }
 
 // timeboxesByFunctions checks that each of many hits by several clients is counted once.
-func timeboxesByFunctions(t *testing.T, c *redis.ClusterClient) {
+func timeboxesByFunctions(t *testing.T, c redis.UniversalClient, prefix string) {
 	ctx := context.Background()
 	end := time.Now().Add(time.Hour).UnixMilli()
 	var mu sync.Mutex
@@ -75,7 +81,7 @@ func timeboxesByFunctions(t *testing.T, c *redis.ClusterClient) {
 	for range 8 {
 		wg.Go(func() {
 			for i := range 200 {
-				key := fmt.Sprint("hits:/", i%20)
+				key := fmt.Sprint(prefix, "hits:/", i%20)
 				n, err := c.FCall(ctx, "zaddex", []string{key}, "INCR", "PXAT", end, "MEMBERS", 1, 1, "bucket").Text()
 				count, err2 := strconv.Atoi(n)
 				if err := errors.Join(err, err2); err != nil {
@@ -104,11 +110,11 @@ func timeboxesByFunctions(t *testing.T, c *redis.ClusterClient) {
 
 // folderByFunctions folds events into groups, which workers claim when they are due. A
 // transaction has the keys of a folder, so these share a hash tag.
-func folderByFunctions(t *testing.T, c *redis.ClusterClient) {
+func folderByFunctions(t *testing.T, c redis.UniversalClient, prefix string) {
 	ctx := context.Background()
 	const folders, groups, events = 5, 4, 3
 	for f := range folders {
-		tag := fmt.Sprintf("{folder%d}", f)
+		tag := fmt.Sprintf("{%sfolder%d}", prefix, f)
 		for e := range groups * events {
 			group := fmt.Sprint("account_", e%groups)
 			if _, err := c.TxPipelined(ctx, func(p redis.Pipeliner) error {
@@ -127,7 +133,7 @@ func folderByFunctions(t *testing.T, c *redis.ClusterClient) {
 	for range 4 {
 		workers.Go(func() {
 			for f := range folders {
-				tag := fmt.Sprintf("{folder%d}", f)
+				tag := fmt.Sprintf("{%sfolder%d}", prefix, f)
 				for {
 					taken, err := c.FCall(ctx, "zclaim", []string{tag + "due"}, "-inf", "@now", "@now+30s", "COUNT", 1).StringSlice()
 					if err != nil {
@@ -168,23 +174,23 @@ func folderByFunctions(t *testing.T, c *redis.ClusterClient) {
 
 // waitingListByFunctions checks that clients have ranks in the order of their arrival,
 // keep them while they check in, and that a room is never overfilled.
-func waitingListByFunctions(t *testing.T, c *redis.ClusterClient) {
+func waitingListByFunctions(t *testing.T, c redis.UniversalClient, prefix string) {
 	ctx := context.Background()
 	for i := range 40 {
 		user := fmt.Sprint("user", i)
-		must[any](t)(c.FCall(ctx, "zaddex", []string{"club"}, "EX", 3600, "MEMBERS", 1, "*", user).Result())
-		if rank := must[int64](t)(c.ZRank(ctx, "club", user).Result()); rank != int64(i) {
+		must[any](t)(c.FCall(ctx, "zaddex", []string{prefix + "club"}, "EX", 3600, "MEMBERS", 1, "*", user).Result())
+		if rank := must[int64](t)(c.ZRank(ctx, prefix+"club", user).Result()); rank != int64(i) {
 			t.Fatalf("%s has rank %d", user, rank)
 		}
 	}
-	must[any](t)(c.FCall(ctx, "zaddex", []string{"club"}, "EX", 3600, "MEMBERS", 1, "*", "user7").Result())
-	must[int64](t)(c.ZRem(ctx, "club", "user0", "user3").Result())
-	if rank := must[int64](t)(c.ZRank(ctx, "club", "user7").Result()); rank != 5 {
+	must[any](t)(c.FCall(ctx, "zaddex", []string{prefix + "club"}, "EX", 3600, "MEMBERS", 1, "*", "user7").Result())
+	must[int64](t)(c.ZRem(ctx, prefix+"club", "user0", "user3").Result())
+	if rank := must[int64](t)(c.ZRank(ctx, prefix+"club", "user7").Result()); rank != 5 {
 		t.Errorf("user7 has rank %d, want 5", rank)
 	}
 	inside := 0
 	for i := range 10 {
-		err := c.FCall(ctx, "zaddex", []string{"room"}, "EX", 3600, "MAXLEN", 3, "REJECT", "MEMBERS", 1, "*", fmt.Sprint("user", i)).Err()
+		err := c.FCall(ctx, "zaddex", []string{prefix + "room"}, "EX", 3600, "MAXLEN", 3, "REJECT", "MEMBERS", 1, "*", fmt.Sprint("user", i)).Err()
 		if err != nil && !errors.Is(err, redis.Nil) {
 			t.Fatal(err)
 		}
@@ -192,7 +198,7 @@ func waitingListByFunctions(t *testing.T, c *redis.ClusterClient) {
 			inside++
 		}
 	}
-	if n := must[int64](t)(c.ZCard(ctx, "room").Result()); inside != 3 || n != 3 {
+	if n := must[int64](t)(c.ZCard(ctx, prefix+"room").Result()); inside != 3 || n != 3 {
 		t.Errorf("%d were admitted and %d are inside, want 3", inside, n)
 	}
 }
