@@ -30,6 +30,7 @@ import (
 // write can be repeated without a difference.
 type load struct {
 	writers []*writer
+	began   time.Time
 	done    atomic.Int64 // acknowledged writes
 	over    atomic.Bool  // the writers end after the current write
 	stop    func()       // ends the current writes, too
@@ -47,7 +48,7 @@ type writer struct {
 
 // startLoad starts writers with so many keys, which write at most so often: 0 is no limit.
 func startLoad(t *testing.T, addr string, writers, keys, writes int) *load {
-	l := &load{}
+	l := &load{began: time.Now()}
 	ctx, cancel := context.WithCancel(context.Background())
 	var clients []*redis.Client
 	l.stop = sync.OnceFunc(func() {
@@ -143,6 +144,7 @@ func (x *writer) write(ctx context.Context, rdb redis.UniversalClient, id string
 func (l *load) end(t *testing.T, rdb redis.UniversalClient) {
 	t.Helper()
 	l.stop()
+	elapsed := time.Since(l.began)
 	ctx := context.Background()
 	keys := 0
 	for _, x := range l.writers {
@@ -183,7 +185,7 @@ func (l *load) end(t *testing.T, rdb redis.UniversalClient) {
 		}
 		keys += len(x.counters) + len(x.scores) + len(x.lists) + len(x.streams) + len(x.volatile)
 	}
-	t.Logf("%d writes to %d keys", l.done.Load(), keys)
+	t.Logf("%d writes to %d keys, %.0f a second", l.done.Load(), keys, float64(l.done.Load())/elapsed.Seconds())
 }
 
 // primaryOptions are those of a server that is the source of a move.
