@@ -57,7 +57,7 @@ func run(ctx context.Context) error {
 	flag.DurationVar(&o.length, "length", 0, "how long a round is; 1.2s, 500ms with -scale, or 300ms in a short run")
 	flag.BoolVar(&o.scale, "scale", false, "measure how cost grows instead (scale.go)")
 	flag.IntVar(&o.members, "members", 7, "with -scale: up to ten to the power of so many members in one set")
-	flag.StringVar(&o.results, "results", "", "a file whose tables are replaced, between <!-- bench --> (with -scale: <!-- scale -->), and <!-- start -->, and its end; with -work start only the latter")
+	flag.StringVar(&o.results, "results", "", "a file whose tables are replaced, between <!-- bench --> (with -scale: <!-- scale -->), <!-- start --> and <!-- replication -->, and its end; with -work start or replication only that")
 	flag.StringVar(&o.summary, "summary", "", "with -results: a file whose summary is replaced, between <!-- bench --> and its end")
 	flag.StringVar(&o.plot, "plot", "", "an SVG file to be written")
 	flag.Parse()
@@ -65,7 +65,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.results != "" && (o.work != "" && o.work != startWork || o.short) {
+	if o.results != "" && (o.work != "" && o.work != startWork && o.work != replicationWork || o.short) {
 		return errors.New("a table that is kept is that of a whole and long run")
 	}
 	targets, err := findTargets(o)
@@ -98,7 +98,7 @@ func run(ctx context.Context) error {
 	data := slices.DeleteFunc(shapes(part), func(s shape) bool { return !chosen.MatchString(s.name) })
 	starts := chosen.MatchString(startWork)
 	floor := chosen.MatchString(floorCommand)
-	replicates := chosen.MatchString("replication")
+	replicates := chosen.MatchString(replicationWork)
 	durable := slices.DeleteFunc(durableWorks(), func(w work) bool { return !chosen.MatchString(w.title()) })
 	viewers := o.work != "" && chosen.MatchString("console viewers") // a whole run would take minutes more
 	withConsole := slices.DeleteFunc([]work{zadd(1), zadd(16)}, func(w work) bool { return o.work == "" || !chosen.MatchString("console "+w.title()) })
@@ -164,7 +164,7 @@ func run(ctx context.Context) error {
 		}
 		fmt.Print(r.idleText())
 	}
-	if o.work != startWork {
+	if o.work != startWork && o.work != replicationWork {
 		fmt.Print(r.verdictText())
 	}
 	r.loadAfter = load()
@@ -178,8 +178,18 @@ func run(ctx context.Context) error {
 	if o.results == "" {
 		return nil
 	}
-	if err := r.writeSection(o.results, "start", r.startMarkdown); err != nil || o.work == startWork {
-		return err
+	if starts {
+		if err := r.writeSection(o.results, "start", r.startMarkdown); err != nil {
+			return err
+		}
+	}
+	if replicates {
+		if err := r.writeSection(o.results, "replication", r.replicationMarkdown); err != nil {
+			return err
+		}
+	}
+	if o.work != "" {
+		return nil
 	}
 	if err := r.writeSection(o.results, "bench", r.markdown); err != nil || o.summary == "" {
 		return err

@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// replicationWork is the argument of -work that selects this measurement alone.
+const replicationWork = "replication"
+
 // replicationRow is a quantity of a primary with one replica of the same kind, for each
 // target.
 type replicationRow struct {
@@ -193,6 +196,19 @@ func (s *server) follow(ctx context.Context, primary *server) error {
 		}
 	}
 	return errors.Join(errors.New("the replica does not get the data"), ctx.Err())
+}
+
+// replicationMarkdown returns the section of RESULTS.md about replication.
+func (r *report) replicationMarkdown(string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Measured on %s (%s), medians of %d synchronizations; load average before %s, after %s.\n",
+		r.begun.UTC().Format(time.DateOnly), r.machine, r.transferRounds(), r.loadBefore, r.loadAfter)
+	var rows [][]string
+	for _, row := range r.replication {
+		rows = append(rows, r.replicationCells(row))
+	}
+	markdownTable(&b, r.replicationColumns(), rows)
+	return b.String()
 }
 
 func (r *report) replicationColumns() []string {

@@ -246,13 +246,6 @@ func (r *report) markdown(plot string) string {
 		markdownTable(&b, r.floorColumns(), rows)
 	}
 	rows = nil
-	for _, row := range r.replication {
-		rows = append(rows, r.replicationCells(row))
-	}
-	if len(rows) > 0 {
-		markdownTable(&b, r.replicationColumns(), rows)
-	}
-	rows = nil
 	for _, row := range r.durable {
 		rows = append(rows, r.durableCells(row))
 	}

@@ -246,6 +246,9 @@ func TestAllWorks(t *testing.T) {
 	if got := len(r.replication); got != 7 {
 		t.Errorf("%d rows of replication, want 7", got)
 	}
+	if text := r.replicationMarkdown(""); !strings.Contains(text, "| longest PING meanwhile, ms |") {
+		t.Errorf("%q", text)
+	}
 	if err := r.measureStarts(ctx, startShapes(1000), 0); err != nil {
 		t.Fatal(err)
 	}
