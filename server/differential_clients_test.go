@@ -194,7 +194,7 @@ func inOrder(replies []string) []string {
 	}
 	for i := 0; i < len(replies); {
 		end := i
-		for end < len(replies) && strings.Contains(replies[end][:min(24, len(replies[end]))], "unsubscribe\r\n") {
+		for end < len(replies) && strings.Contains(replies[end], ":") && strings.Contains(replies[end][:min(24, len(replies[end]))], "unsubscribe\r\n") {
 			end++
 		}
 		run := replies[i:end]
