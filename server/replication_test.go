@@ -486,3 +486,25 @@ func TestWaitForDisks(t *testing.T) {
 		t.Errorf("without appendonly: %q", got)
 	}
 }
+
+// TestDebugReplicate checks that a command reaches the replica alone, after the changes before
+// it, and that a replica counts one that it does not know.
+func TestDebugReplicate(t *testing.T) {
+	primary, replica := zsetdNode(t, nil), zsetdNode(t, nil)
+	primary.run("DEBUG REPLICATE SET early 1")
+	replica.follow(primary)
+	primary.run("SET list text", "DEL list", "DEBUG REPLICATE RPUSH list a b", "DEBUG REPLICATE fake-command-1", "SET late 1")
+	if got := primary.do("WAIT", "1", "0"); got != ":1\r\n" {
+		t.Fatalf("WAIT: %q", got)
+	}
+	for command, want := range map[string][2]string{
+		"LLEN list": {":0\r\n", ":2\r\n"}, "EXISTS late": {":1\r\n", ":1\r\n"}, "EXISTS early": {":0\r\n", ":0\r\n"},
+	} {
+		if got := [2]string{primary.do(strings.Fields(command)...), replica.do(strings.Fields(command)...)}; got != want {
+			t.Errorf("%s: %q, want %q", command, got, want)
+		}
+	}
+	if got := replica.info("unexpected_error_replies"); got != "1" {
+		t.Errorf("unexpected_error_replies:%s, want 1", got)
+	}
+}

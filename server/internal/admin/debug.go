@@ -35,7 +35,7 @@ type debugSubcommand struct {
 }
 
 // debugSubcommands are the subcommands of Redis that apply to this server. Those
-// that restart it, and those about files, replicas or the cluster, are absent.
+// that restart it, and those about files or the cluster, are absent.
 func debugSubcommands() []debugSubcommand {
 	return []debugSubcommand{
 		{"ASSERT", 0, 0, debugAssert},
@@ -61,6 +61,7 @@ func debugSubcommands() []debugSubcommand {
 		{"QUICKLIST", 1, 2, debugQuicklist},
 		{"QUICKLIST-PACKED-THRESHOLD", 1, 1, debugQuicklistPackedThreshold},
 		{"RELOAD", 0, math.MaxInt, debugReload},
+		{"REPLICATE", 1, math.MaxInt, debugReplicate},
 		{"REPLY-COPY-AVOIDANCE", 1, 1, debugWithoutEffect},
 		{"REPLYBUFFER", 2, 2, debugReplybuffer},
 		{"SEGFAULT", 0, 0, debugSegfault},
@@ -144,6 +145,8 @@ func debugHelp(c *engine.Call) {
 		"    * NOSAVE: load the file as it is",
 		"    * NOFLUSH: keep the keys in memory, and fail if the file has one of them",
 		"    * MERGE: with NOFLUSH, the keys of the file replace those in memory",
+		"REPLICATE <string>",
+		"    Send the command <string>, an argument for each word, to the replicas only.",
 		"REPLY-COPY-AVOIDANCE <0|1>",
 		"    Without effect.",
 		"REPLYBUFFER PEAK-RESET-TIME <NEVER||RESET|time>",
@@ -184,6 +187,15 @@ func debugSegfault(*engine.Call) {
 
 func debugChangeReplID(c *engine.Call) {
 	c.Engine.NewReplID(false, 0)
+	c.Reply.OK()
+}
+
+func debugReplicate(c *engine.Call) {
+	var command [][]byte
+	for c.More() {
+		command = append(command, c.Bytes())
+	}
+	c.Engine.Replication.Send(command)
 	c.Reply.OK()
 }
 

@@ -19,6 +19,10 @@ type Replication interface {
 	// keyspace lists its effects, see keyspace.Keyspace.Follow.
 	Feed(e *keyspace.Effects)
 
+	// Send sends a command to the replicas, but for those of a replica: its stream is that
+	// of its primary. The data change only there.
+	Send(command [][]byte)
+
 	// GoodReplicas returns how many replicas have acknowledged the stream within
 	// min-replicas-max-lag.
 	GoodReplicas() int
@@ -64,6 +68,7 @@ type Replication interface {
 type noReplication struct{}
 
 func (noReplication) Feed(*keyspace.Effects)        {}
+func (noReplication) Send([][]byte)                 {}
 func (noReplication) GoodReplicas() int             { return 0 }
 func (noReplication) Status() ReplicationStatus     { return ReplicationStatus{} }
 func (noReplication) ResetStats()                   {}

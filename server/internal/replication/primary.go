@@ -247,6 +247,19 @@ func (p *Primary) drain() {
 	p.publishEarlier()
 }
 
+// Send sends a command to the replicas.
+func (p *Primary) Send(command [][]byte) {
+	if p.link != nil {
+		return
+	}
+	p.drain() // a transaction of the stream is whole
+	b := appendHeader(nil, '*', len(command))
+	for _, a := range command {
+		b = appendBulk(b, a)
+	}
+	p.send(b)
+}
+
 // send appends bytes to the stream. The caller does not change b any more.
 func (p *Primary) send(b []byte) {
 	if len(b) == 0 || p.backlog == nil {
