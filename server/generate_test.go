@@ -140,7 +140,11 @@ func (g *generator) next() (c *protocol.Command, argv []string) {
 		i++
 	}
 	c = g.commands[i]
-	return c, g.line(c)
+	for {
+		if argv = g.line(c); !namesRedisOnly(argv) {
+			return c, argv
+		}
+	}
 }
 
 // line draws a line of a command.
