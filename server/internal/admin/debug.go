@@ -38,6 +38,7 @@ type debugSubcommand struct {
 // that restart it, and those about files or the cluster, are absent.
 func debugSubcommands() []debugSubcommand {
 	return []debugSubcommand{
+		{"ALLOCSIZE-SLOTS-ASSERT", 1, 1, debugChecked},
 		{"ASSERT", 0, 0, debugAssert},
 		{"CHANGE-REPL-ID", 0, 0, debugChangeReplID},
 		{"CONFIG-REWRITE-FORCE-ALL", 0, 0, debugConfigRewriteForceAll},
@@ -50,6 +51,7 @@ func debugSubcommands() []debugSubcommand {
 		{"HTSTATS", 1, 1, debugHtstats},
 		{"HTSTATS-KEY", 1, 1, debugHtstatsKey},
 		{"INTERNAL_SECRET", 0, 0, debugInternalSecret},
+		{"KEYSIZES-HIST-ASSERT", 1, 1, debugChecked},
 		{"LISTPACK", 1, 1, debugListpack},
 		{"LOADAOF", 0, 0, debugLoadaof},
 		{"LOG", 1, 1, debugLog},
@@ -66,6 +68,7 @@ func debugSubcommands() []debugSubcommand {
 		{"REPLYBUFFER", 2, 2, debugReplybuffer},
 		{"SEGFAULT", 0, 0, debugSegfault},
 		{"SET-ACTIVE-EXPIRE", 1, 1, debugSetActiveExpire},
+		{"SET-ALLOW-ACCESS-EXPIRED", 1, 1, debugSetAllowAccessExpired},
 		{"SET-DISABLE-DENY-SCRIPTS", 1, 1, debugSetDisableDenyScripts},
 		{"SET-SKIP-CHECKSUM-VALIDATION", 1, 1, debugSetSkipChecksumValidation},
 		{"SLEEP", 1, 1, debugSleep},
@@ -95,7 +98,9 @@ func debugCommand(c *engine.Call) {
 }
 
 func debugHelp(c *engine.Call) {
-	c.Help("ASSERT",
+	c.Help("ALLOCSIZE-SLOTS-ASSERT <0|1>",
+		"    With 1, verify after each command all data, their sizes and indexes.",
+		"ASSERT",
 		"    Panic, as if an assertion had failed.",
 		"CHANGE-REPL-ID",
 		"    Choose another replication ID.",
@@ -117,6 +122,8 @@ func debugHelp(c *engine.Call) {
 		"    The number of elements of a value in a hash table.",
 		"INTERNAL_SECRET",
 		"    The secret that the nodes of a cluster share.",
+		"KEYSIZES-HIST-ASSERT <0|1>",
+		"    The same.",
 		"LISTPACK <key>",
 		"    Write the elements of a listpack to the log of the server.",
 		"LOADAOF",
@@ -155,7 +162,9 @@ func debugHelp(c *engine.Call) {
 		"SEGFAULT",
 		"    End the server by an access to invalid memory.",
 		"SET-ACTIVE-EXPIRE <0|1>",
-		"    With 0, keys expire only when commands use them.",
+		"    With 0, keys and fields expire only when commands use them.",
+		"SET-ALLOW-ACCESS-EXPIRED <0|1>",
+		"    With 1, commands see keys and members past their deadline.",
 		"SET-DISABLE-DENY-SCRIPTS <0|1>",
 		"    Without effect.",
 		"SET-SKIP-CHECKSUM-VALIDATION <0|1>",
@@ -626,6 +635,19 @@ func debugSetSkipChecksumValidation(c *engine.Call) {
 func debugSetActiveExpire(c *engine.Call) {
 	n, _ := protocol.ParseInt(c.Bytes())
 	c.Engine.ActiveExpire = n != 0
+	c.Engine.Keys.LazyFields(n == 0)
+	c.Reply.OK()
+}
+
+func debugChecked(c *engine.Call) {
+	n, _ := protocol.ParseInt(c.Bytes())
+	c.Engine.Checked = n != 0
+	c.Reply.OK()
+}
+
+func debugSetAllowAccessExpired(c *engine.Call) {
+	n, _ := protocol.ParseInt(c.Bytes())
+	c.Engine.Keys.Expose(n != 0)
 	c.Reply.OK()
 }
 

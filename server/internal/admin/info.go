@@ -322,12 +322,11 @@ func infoStats(srv *engine.Engine, t *infotext.Text) {
 	t.Int("sync_full", syncs.FullSyncs)
 	t.Int("sync_partial_ok", syncs.PartialSyncs)
 	t.Int("sync_partial_err", syncs.PartialRefused)
-	// The timer removes all that expires; no command does.
 	t.Int("expired_subkeys", srv.ExpiredMembers)
-	t.Int("expired_subkeys_active", srv.ExpiredMembers)
+	t.Int("expired_subkeys_active", srv.SweptMembers)
 	t.Int("expired_fields", srv.ExpiredMembers) // as Valkey names them
 	t.Int("expired_keys", srv.ExpiredKeys)
-	t.Int("expired_keys_active", srv.ExpiredKeys)
+	t.Int("expired_keys_active", srv.SweptKeys)
 	t.Fixed("expired_stale_perc", 0, 2)
 	t.Int("expired_time_cap_reached_count", 0)
 	t.Int("expire_cycle_cpu_milliseconds", srv.SweepTime.Milliseconds())

@@ -135,7 +135,7 @@ func hsetnxRow() engine.Command {
 		Group: "hash", Since: "2.0.0", Complexity: "O(1)",
 		Summary: "Write the value of field if the hash lacks it",
 		Syntax:  "key field value",
-	}, Run: hsetnx}
+	}, Run: hsetnx, Fields: keyspace.FieldsWritten}
 }
 
 func hsetnx(c *engine.Call) {
@@ -160,7 +160,7 @@ func hgetRow() engine.Command {
 		Group: "hash", Since: "2.0.0", Complexity: "O(1)",
 		Summary: "Read the value of field",
 		Syntax:  "key field",
-	}, Run: hget}
+	}, Run: hget, Fields: keyspace.FieldsRead}
 }
 
 func hget(c *engine.Call) {
@@ -176,7 +176,7 @@ func hmgetRow() engine.Command {
 		Group: "hash", Since: "2.0.0", Complexity: "O(N), N fields given",
 		Summary: "Read the values of several fields",
 		Syntax:  "key field [field ...]",
-	}, Run: hmget}
+	}, Run: hmget, Fields: keyspace.FieldsRead}
 }
 
 func hmget(c *engine.Call) {
@@ -207,7 +207,7 @@ func hstrlenRow() engine.Command {
 		Group: "hash", Since: "3.2.0", Complexity: "O(1)",
 		Summary: "Length of the value of field in bytes",
 		Syntax:  "key field",
-	}, Run: hstrlen}
+	}, Run: hstrlen, Fields: keyspace.FieldsRead}
 }
 
 func hstrlen(c *engine.Call) {
@@ -229,7 +229,7 @@ func hexistsRow() engine.Command {
 		Group: "hash", Since: "2.0.0", Complexity: "O(1)",
 		Summary: "Whether a hash has field",
 		Syntax:  "key field",
-	}, Run: hexists}
+	}, Run: hexists, Fields: keyspace.FieldsRead}
 }
 
 func hexists(c *engine.Call) {
@@ -306,7 +306,7 @@ func hgetallRow() engine.Command {
 		Complexity: "O(N), N fields of the hash",
 		Summary:    "All fields of a hash with their values",
 		Syntax:     "key",
-	}, Run: hgetall, Batching: engine.BatchAlways}
+	}, Run: hgetall, Batching: engine.BatchAlways, Fields: keyspace.FieldsHidden}
 }
 
 func hgetall(c *engine.Call) {
@@ -332,7 +332,7 @@ func hkeysRow() engine.Command {
 		Complexity: "O(N), N fields of the hash",
 		Summary:    "All fields of a hash",
 		Syntax:     "key",
-	}, Run: hkeys, Batching: engine.BatchAlways}
+	}, Run: hkeys, Batching: engine.BatchAlways, Fields: keyspace.FieldsHidden}
 }
 
 func hkeys(c *engine.Call) { hashList(c, func(field, _ string) string { return field }) }
@@ -343,7 +343,7 @@ func hvalsRow() engine.Command {
 		Complexity: "O(N), N fields of the hash",
 		Summary:    "All values of a hash",
 		Syntax:     "key",
-	}, Run: hvals, Batching: engine.BatchAlways}
+	}, Run: hvals, Batching: engine.BatchAlways, Fields: keyspace.FieldsHidden}
 }
 
 func hvals(c *engine.Call) { hashList(c, func(_, value string) string { return value }) }
@@ -369,7 +369,7 @@ func hincrbyRow() engine.Command {
 		Group: "hash", Since: "2.0.0", Complexity: "O(1)",
 		Summary: "Add increment to the integer in field",
 		Syntax:  "key field increment",
-	}, Run: hincrby}
+	}, Run: hincrby, Fields: keyspace.FieldsWritten}
 }
 
 func hincrby(c *engine.Call) {
@@ -406,7 +406,7 @@ func hincrbyfloatRow() engine.Command {
 		Group: "hash", Since: "2.6.0", Complexity: "O(1)",
 		Summary: "Add increment to the decimal number in field",
 		Syntax:  "key field increment:double",
-	}, Run: hincrbyfloat}
+	}, Run: hincrbyfloat, Fields: keyspace.FieldsWritten}
 }
 
 func hincrbyfloat(c *engine.Call) {
@@ -450,7 +450,7 @@ func hrandfieldRow() engine.Command {
 		Complexity: "O(N), N fields returned",
 		Summary:    "Choose random fields, different ones or, for a negative count, with repetitions",
 		Syntax:     "key options:[count [WITHVALUES]]",
-	}, Run: hrandfield}
+	}, Run: hrandfield, Fields: keyspace.FieldsSwept}
 }
 
 func hrandfield(c *engine.Call) {
@@ -525,7 +525,7 @@ func hscanRow() engine.Command {
 		Complexity: "O(C), C is COUNT; O(N) for a whole iteration, N fields of the hash",
 		Summary:    "Iterate over the fields of a hash in steps of about COUNT",
 		Syntax:     "key cursor [MATCH pattern] [COUNT count] [NOVALUES]",
-	}, Run: hscan}
+	}, Run: hscan, Fields: keyspace.FieldsHidden}
 }
 
 func hscan(c *engine.Call) {

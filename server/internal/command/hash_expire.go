@@ -23,7 +23,7 @@ func hgetdelRow() engine.Command {
 		Group: "hash", Since: "8.0.0", Complexity: "O(N), N fields given; times log D in a hash with D deadlines",
 		Summary: "Read the values of fields and remove the fields",
 		Syntax:  "key FIELDS fields:(numfields:integer field [field ...])",
-	}, Run: hgetdel}
+	}, Run: hgetdel, Fields: keyspace.FieldsWritten}
 }
 
 func hgetdel(c *engine.Call) {
@@ -71,7 +71,7 @@ func hgetexRow() engine.Command {
 		Summary: "Read the values of fields and set or remove the deadlines of these fields",
 		Syntax: "key expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] " +
 			"FIELDS fields:(numfields:integer field [field ...])",
-	}, Run: hgetex}
+	}, Run: hgetex, Fields: keyspace.FieldsWritten}
 }
 
 func hgetex(c *engine.Call) {
@@ -189,7 +189,7 @@ func hsetexRow() engine.Command {
 		Summary: "Write the values of fields, with one deadline, on a condition that holds for all of them",
 		Syntax: "key key-condition:[NX|XX]@9.0.0 condition:[FNX|FXX] expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] " +
 			"FIELDS fields:(numfields:integer field value [field value ...])",
-	}, Run: hsetex}
+	}, Run: hsetex, Fields: keyspace.FieldsWritten}
 }
 
 func hsetex(c *engine.Call) {

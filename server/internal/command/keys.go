@@ -486,12 +486,12 @@ func (o *keyScan) read(c *engine.Call) bool {
 func (o *keyScan) keys(c *engine.Call, cursor uint64) (next uint64, found []string) {
 	next = c.DB.Scan(cursor, o.count, func(e *keyspace.Entry) {
 		key := e.Key()
-		if o.Match(protocol.BytesOf(key)) && (!o.typed || strings.EqualFold(o.kind, keyspace.KindOf(e.Value()).String())) &&
-			(!o.slotted || engine.KeySlot(key) == o.slot) {
+		if o.Match(protocol.BytesOf(key)) && (!o.slotted || engine.KeySlot(key) == o.slot) &&
+			(!o.typed || c.DB.Due(e) || strings.EqualFold(o.kind, keyspace.KindOf(e.Value()).String())) {
 			found = append(found, key)
 		}
 	})
-	// Expired keys are removed now: the table must not change during Scan.
+	// Expired keys are removed now, of each type: the table must not change during Scan.
 	return next, slices.DeleteFunc(found, func(key string) bool { return !c.DB.Has(protocol.BytesOf(key)) })
 }
 

@@ -359,7 +359,7 @@ func memberTTLCommands(prefix, group, since, what string, kind func() timedKind)
 			Group: group, Since: since, Complexity: "O(N), N " + rest + "s given",
 			Summary: summary,
 			Syntax:  "key" + list,
-		}, Run: func(c *engine.Call) { kind().ttlMembers(c, unit) }}
+		}, Run: func(c *engine.Call) { kind().ttlMembers(c, unit) }, Fields: keyspace.FieldsHidden}
 	}
 	return []engine.Command{
 		expire("expire", "seconds", "Give "+what+" a time to live in seconds", engine.Seconds),
@@ -370,7 +370,7 @@ func memberTTLCommands(prefix, group, since, what string, kind func() timedKind)
 			Group: group, Since: since, Complexity: cost,
 			Summary: "Remove the deadlines of " + what,
 			Syntax:  "key" + list,
-		}, Run: func(c *engine.Call) { kind().persistMembers(c) }},
+		}, Run: func(c *engine.Call) { kind().persistMembers(c) }, Fields: keyspace.FieldsWritten},
 		expire("pexpire", "milliseconds", "Give "+what+" a time to live in milliseconds", 0),
 		expire("pexpireat", "unix-time-milliseconds", "Give "+what+" a deadline, a Unix time in milliseconds", engine.Absolute),
 		ttl("pexpiretime", "Deadlines of "+what+", Unix times in milliseconds", engine.Absolute),

@@ -239,7 +239,7 @@ func configured(o Options, p Parts) (*Engine, error) {
 		lock:       lock{broken: make(chan struct{}), closedAfterPanic: make(chan struct{})},
 		clients:    clients{Sessions: map[int64]*Session{}, Monitors: map[*Session]struct{}{}},
 		waits:      waits{Watched: map[WaitKey]map[*Session]struct{}{}, Waiting: map[WaitKey]*queue{}},
-		timers:     timers{timerAt: math.MaxInt64, NextExpiry: math.MaxInt64, ActiveExpire: true},
+		timers:     timers{timerAt: math.MaxInt64, NextExpiry: math.MaxInt64, Debugging: Debugging{ActiveExpire: true}},
 		ACL:        acl.New(t.Access),
 		ending:     ending{Stopped: make(chan struct{})},
 	}

@@ -22,8 +22,12 @@ func (c *Call) execute(cmd *Command, argv [][]byte, names int, db *keyspace.DB, 
 	c.Args = protocol.NewArgs(argv[names:])
 	c.Command, c.Argv, c.DB, c.mark, c.secret, c.Counted, c.stillBlocked = cmd, argv, db, mark, nil, false, false
 	c.Engine.Keys.NoTouch = s.NoTouch && !cmd.Touches || c.Engine.MemoryState.byChange
-	cmd.Run(c)
-	c.RemoveEmpty()
+	if c.Engine.debugged() {
+		c.runDebugged(cmd, argv[names:])
+	} else {
+		cmd.Run(c)
+		c.RemoveEmpty()
+	}
 	if s.cache != nil && cmd.reads() && !c.stillBlocked {
 		s.trackKeys(cmd, argv)
 	}

@@ -30,6 +30,8 @@ type stats struct {
 type keyStats struct {
 	ExpiredKeys    int64
 	ExpiredMembers int64
+	SweptKeys      int64               // the part of ExpiredKeys that no command has removed
+	SweptMembers   int64               // of ExpiredMembers
 	ExpiryLag      histogram.Histogram // from a deadline to its sweep
 	SweepTime      time.Duration       // spent on removing keys past their deadline
 	EvictedKeys    int64
@@ -258,7 +260,8 @@ func (srv *Engine) ResetStats() {
 	if m := &srv.MemoryState; !m.exceededSince.IsZero() {
 		m.exceededSince = srv.At
 	}
-	s.Commands, s.Connections, s.ExpiredKeys, s.ExpiredMembers, s.KeyspaceMisses, s.SweepTime = 0, 0, 0, 0, 0, 0
+	s.Commands, s.Connections, s.KeyspaceMisses, s.SweepTime = 0, 0, 0, 0
+	s.ExpiredKeys, s.ExpiredMembers, s.SweptKeys, s.SweptMembers = 0, 0, 0, 0
 	s.keyspaceHits = srv.Keys.Hits()
 	s.UnexpectedErrors = 0
 	s.turnStats = turnStats{}

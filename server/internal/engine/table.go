@@ -9,6 +9,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/acl"
 	"github.com/zsetd/zsetd/server/internal/config"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/nameindex"
 )
 
@@ -39,6 +40,10 @@ type Command struct {
 	InStream        bool     // a primary may send it, although it changes no data
 	Importable      bool     // accepted by Import, although it changes no data
 	Batching        Batching // see isQuick
+
+	// Fields is what the command does with fields of hashes past their deadline, while
+	// these stay; see keyspace.LazyFields.
+	Fields keyspace.FieldUse
 
 	// EnabledBy returns the value of the parameter that enables the command. Rows
 	// with the flag protected have it, and no others.

@@ -14,9 +14,8 @@ type timers struct {
 	timerAt      int64 // microseconds since 1970; math.MaxInt64 = not set
 	TimerStopped bool  // timers are no longer set
 	NextExpiry   int64 // the earliest deadline of a key; math.MaxInt64 = none
-	ActiveExpire bool
-	CronPaused   bool  // DEBUG PAUSE-CRON
-	nextIdle     int64 // next check for idle clients, milliseconds since 1970; 0 = none
+	Debugging
+	nextIdle int64 // next check for idle clients, milliseconds since 1970; 0 = none
 }
 
 // Alarm is a timer that calls OnTimer, or OnTimerUnlessBusy. A [time.Timer] is one. The
@@ -92,13 +91,16 @@ func (srv *Engine) setTimer() {
 // place would be replayed on top of them. A field would get its old deadline back and be
 // lost at the next load.
 func (srv *Engine) Sweeps() bool {
-	return srv.ActiveExpire && srv.PausedUntil == 0 && !srv.CronPaused && srv.Keeper.Loading == nil
+	return srv.ActiveExpire && !srv.Keys.Exposed() && srv.PausedUntil == 0 && !srv.CronPaused && srv.Keeper.Loading == nil
 }
 
 // sweep removes keys and members whose deadline has passed.
 func (srv *Engine) sweep() {
 	start := srv.Clock()
+	keys, members := srv.ExpiredKeys, srv.ExpiredMembers
 	srv.sweepDue(start)
+	srv.SweptKeys += srv.ExpiredKeys - keys
+	srv.SweptMembers += srv.ExpiredMembers - members
 	srv.Keys.Seal()
 	took := srv.Clock().Sub(start)
 	srv.SweepTime += took

@@ -72,5 +72,8 @@ func (db *DB) check() error {
 	if held -= empty.entries.bytes() + empty.deadlines.Weight() + empty.members.Weight(); int64(held) != db.UsedBytes() {
 		return fmt.Errorf("db %d: keys and values take %d bytes, counted %d", db.id, held, db.usedBytes)
 	}
+	if db.slots != nil {
+		return db.slots.Check(db.entries.n, db.keys)
+	}
 	return nil
 }

@@ -42,9 +42,7 @@ type Keyspace struct {
 	// Frequency configures the counting of accesses (LFU).
 	Frequency frequency.Config
 
-	frozen   bool
-	standby  bool // frozen by Standby
-	revealed bool
+	visibility
 }
 
 // Hooks are functions that the keyspace calls on events. Each may be nil. They run
@@ -161,12 +159,22 @@ func (ks *Keyspace) OnStandby() bool { return ks.standby }
 // keyspace: nothing expires until Reveal is called with false. Then readers see the data
 // as before.
 func (ks *Keyspace) Reveal(on bool) {
-	ks.revealed, ks.due = on, ks.now
-	if on {
+	ks.revealed, ks.due = on || ks.exposed, ks.now
+	if ks.revealed {
 		ks.due = math.MinInt64
 	}
 	ks.forgetViews()
 }
+
+// Expose makes expired data visible to all commands for as long as it is on. Sweep removes
+// nothing then.
+func (ks *Keyspace) Expose(on bool) {
+	ks.exposed = on
+	ks.Reveal(on)
+}
+
+// Exposed reports whether Expose is on.
+func (ks *Keyspace) Exposed() bool { return ks.exposed }
 
 // Revealed reports whether expired data are visible.
 func (ks *Keyspace) Revealed() bool { return ks.revealed }
@@ -405,9 +413,7 @@ func (db *DB) find(key []byte) *Entry {
 		return nil
 	}
 	if e.timed() {
-		if _, emptied := db.purge(e, math.MaxInt); emptied {
-			return nil
-		}
+		return db.withoutExpired(e)
 	}
 	return e
 }
@@ -746,7 +752,8 @@ func (db *DB) Scan(cursor uint64, count int, yield func(*Entry)) uint64 {
 
 // Due reports whether the key, or all of its members, are expired.
 func (db *DB) Due(e *Entry) bool {
-	return e.volatile() && e.Deadline() < db.ks.due || e.timed() && dueMembers(e.Value(), db.ks.due) == sizeOf(e.Value())
+	return e.volatile() && e.Deadline() < db.ks.due ||
+		e.timed() && !db.keepsFields(e) && dueMembers(e.Value(), db.ks.due) == sizeOf(e.Value())
 }
 
 // Random returns a key that is not expired with uniform probability, or nil if

@@ -117,7 +117,7 @@ func dueMembers(value any, now int64) int {
 // yet; while the keyspace is frozen, of the readers' view of the key. O(log n).
 func (db *DB) DueMembers(key []byte) int {
 	e := db.entries.get(packed.View(key))
-	if e == nil || !e.timed() {
+	if e == nil || !e.timed() || db.keepsFields(e) {
 		return 0
 	}
 	if v, ok := db.views[e.Key()]; ok && v.of == e.Value() {
@@ -162,15 +162,7 @@ func (db *DB) purge(e *Entry, limit int) (n int, emptied bool) {
 	} else if first, _ := d.First(); int64(first.Score) >= db.ks.due {
 		return 0, false
 	}
-	if db.snapshot != nil {
-		db.snapshot.changing(e)
-	}
-	if db.ks.rec != nil {
-		db.ks.rec.observe(db, e)
-	}
-	if e.state&weighedBit == 0 {
-		db.trackWeight(e, e.figures())
-	}
+	db.purging(e)
 	var members []string
 	hook := db.ks.hooks.ExpiredMembers
 	for more := true; more; {
@@ -193,6 +185,19 @@ func (db *DB) purge(e *Entry, limit int) (n int, emptied bool) {
 		}
 	}
 	return n, emptied
+}
+
+// purging prepares the removal of expired members of e.
+func (db *DB) purging(e *Entry) {
+	if db.snapshot != nil {
+		db.snapshot.changing(e)
+	}
+	if db.ks.rec != nil {
+		db.ks.rec.observe(db, e)
+	}
+	if e.state&weighedBit == 0 {
+		db.trackWeight(e, e.figures())
+	}
 }
 
 // view is the form of an entry that readers see while the keyspace is frozen.
@@ -244,6 +249,8 @@ func (db *DB) HashField(key, field []byte) (value string, ok bool) {
 		db.ks.hits++
 		if at, _ := h.DeadlineBytes(field); at == 0 || at >= db.ks.due {
 			return h.Get(field)
+		} else if db.ks.lazy && !db.ks.frozen {
+			db.purgeFields(e, [][]byte{field}, false)
 		}
 		return "", false
 	}

@@ -2,6 +2,7 @@ package slotindex
 
 import (
 	"container/list"
+	"fmt"
 	"iter"
 	"strings"
 )
@@ -64,4 +65,26 @@ func (x *Index) Keys(slot int) iter.Seq[string] {
 			}
 		}
 	}
+}
+
+// Check verifies that each key of all is in its slot, and that there are n, the number of
+// these, in total. For tests. O(n).
+func (x *Index) Check(n int, all iter.Seq[string]) error {
+	for key := range all {
+		if e := x.elements[key]; e == nil || e.Value.(string) != key {
+			return fmt.Errorf("key %q is absent", key)
+		}
+	}
+	listed := 0
+	for slot := range x.keys {
+		for key := range x.Keys(slot) {
+			if listed++; x.slotOf(key) != slot {
+				return fmt.Errorf("key %q is in slot %d", key, slot)
+			}
+		}
+	}
+	if listed != n || len(x.elements) != n {
+		return fmt.Errorf("%d keys in slots, %d elements, for %d keys", listed, len(x.elements), n)
+	}
+	return nil
 }
