@@ -29,8 +29,7 @@ func (c *Codec) Functions(b []byte) (codes []string, wrong string) {
 		return nil, ""
 	}
 	body, foot := b[:len(b)-10], b[len(b)-10:]
-	if !known(int(binary.LittleEndian.Uint16(foot))) ||
-		!c.SkipChecksums && c.crc.sum(0, b[:len(b)-8]) != binary.LittleEndian.Uint64(foot[2:]) {
+	if !known(int(binary.LittleEndian.Uint16(foot))) || !c.intact(b) {
 		return nil, ""
 	}
 	codes = []string{}
