@@ -153,7 +153,7 @@ func (d *jsonDecoder) array() lua.LValue {
 	if d.arrayTables {
 		meta := d.st.Table()
 		meta.RawSetString(jsonArray, lua.LTrue)
-		t.Metatable = meta
+		t.Metatable = d.st.Guarded(meta, false)
 	}
 	for i := 1; i > 1 || !d.closes(']'); i++ {
 		t.RawSetInt(i, d.value())

@@ -150,7 +150,7 @@ func (e *jsonEncoder) table(t *lua.LTable, depth int) {
 	if depth > e.encodeDepth || depth > maxUnpack {
 		e.st.Raise(e.L, fmt.Sprintf("Cannot serialise, excessive nesting (%d)", depth))
 	}
-	if meta, ok := t.Metatable.(*lua.LTable); ok && lua.LVAsBool(meta.RawGetString(jsonArray)) {
+	if meta, ok := t.Metatable.(*lua.LTable); ok && lua.LVAsBool(e.st.real(meta).RawGetString(jsonArray)) {
 		e.array(t, t.Len(), depth)
 	} else if n := e.length(t); n > 0 {
 		e.array(t, n, depth)
