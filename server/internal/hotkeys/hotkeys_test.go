@@ -40,6 +40,16 @@ func TestTop(t *testing.T) {
 
 // TestSession: time and bytes are divided among the keys, only keys in the slots count, and a
 // session ends after its duration.
+func TestTies(t *testing.T) {
+	top := hotkeys.NewTop(3)
+	for _, key := range []string{"b", "c", "a"} {
+		top.Add([]byte(key), 5)
+	}
+	if got := fmt.Sprint(top.Largest(2)); got != "[{b 5} {c 5}]" {
+		t.Errorf("keys of equal sums: %s, not those that were counted first", got)
+	}
+}
+
 func TestSession(t *testing.T) {
 	start := time.Unix(1000, 0)
 	used := func() (system, user time.Duration) { return time.Second, 2 * time.Second }

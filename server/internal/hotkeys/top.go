@@ -11,14 +11,16 @@ type Top struct {
 	limit  int
 	byKey  map[string]*counter
 	lowest counters
+	seen   int   // number of keys that were counted, again after their counter was lost
 	Sum    int64 // of all weights
 }
 
 // counter is the sum of a key.
 type counter struct {
-	key string
-	n   int64
-	at  int // in the heap
+	key   string
+	n     int64
+	at    int // in the heap
+	since int // Top.seen when its key was first counted
 }
 
 // NewTop returns a Top with so many counters.
@@ -32,15 +34,16 @@ func (t *Top) Add(key []byte, weight int64) {
 		heap.Fix(&t.lowest, c.at)
 		return
 	}
+	t.seen++
 	if len(t.lowest) < t.limit {
-		c := &counter{key: string(key), n: weight}
+		c := &counter{key: string(key), n: weight, since: t.seen}
 		t.byKey[c.key] = c
 		heap.Push(&t.lowest, c)
 		return
 	}
 	c := t.lowest[0]
 	delete(t.byKey, c.key)
-	c.key = string(key)
+	c.key, c.since = string(key), t.seen
 	c.n += weight
 	t.byKey[c.key] = c
 	heap.Fix(&t.lowest, 0)
@@ -53,18 +56,18 @@ type Entry struct {
 }
 
 // Largest returns at most n keys with the largest sums above zero, the largest first, keys of
-// equal sums in the order of their bytes. O(k log k) for k counters.
+// equal sums in the order in which they were first counted. O(k log k) for k counters.
 func (t *Top) Largest(n int) []Entry {
+	ordered := slices.SortedFunc(slices.Values(t.lowest), func(a, b *counter) int {
+		return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.since, b.since))
+	})
 	var list []Entry
-	for _, c := range t.lowest {
+	for _, c := range ordered[:min(n, len(ordered))] {
 		if c.n > 0 {
 			list = append(list, Entry{c.key, c.n})
 		}
 	}
-	slices.SortFunc(list, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(b.Sum, a.Sum), cmp.Compare(a.Key, b.Key))
-	})
-	return list[:min(n, len(list))]
+	return list
 }
 
 // counters is a heap, the smallest first.
