@@ -149,7 +149,7 @@ func Parameters() []Parameter {
 				"the others drop them first."),
 		number("rdb-key-save-delay", 0, math.MinInt32, math.MaxInt32, func(c *Settings) *int64 { return &c.ReplKeyDelay }).hide().
 			about("Microseconds that a transfer to replicas waits after each key, for tests; -n means one after every n keys."),
-		enum("repl-field-deadlines", "no", func(c *Settings) *string { return &c.ReplFieldDeadlines }, "no", "redis", "valkey").immutable().
+		enum("repl-field-deadlines", "no", func(c *Settings) *string { return &c.ReplFieldDeadlines }, "no", "redis", "valkey").immutable().hide().
 			about("Whether replicas have the deadlines of fields of hashes: `redis` if all are Redis since 7.4 or zsetd, `valkey` if all are Valkey since 9 or zsetd. Others " +
 				"cannot load the data then. With `no` all kinds of replicas can, and Redis and Valkey remove a field when it expires at the primary. After another " +
 				"value than `no` a restart of the primary transfers all data."),
