@@ -320,6 +320,9 @@ func (u *commitScope) Commit() {
 		return // the loop below, in an outer call, continues
 	}
 	u.serving = true
+	if len(u.ready) > 0 {
+		srv.SetClock(srv.At) // the commands before may have taken long
+	}
 	for i := 0; i < len(u.ready); i++ {
 		u.serve(u.ready[i])
 	}
