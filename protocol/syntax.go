@@ -474,3 +474,25 @@ func (a *Argument) appendOnce(b []byte) []byte {
 	}
 	return append(b, a.Name...)
 }
+
+// PlainSyntax returns the syntax of a command without the names and types of its
+// arguments, which COMMAND DOCS needs and readers do not.
+func PlainSyntax(syntax string) string {
+	var b strings.Builder
+	for word := range strings.FieldsSeq(syntax) {
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		for {
+			bare := strings.TrimLeft(word, "[(")
+			b.WriteString(strings.ReplaceAll(word[:len(word)-len(bare)], "(", ""))
+			name, rest, named := strings.Cut(bare, ":")
+			if !named || rest[0] != '[' && rest[0] != '(' && rest != strings.ToUpper(rest) { // no prefix of the form name:type
+				b.WriteString(strings.ReplaceAll(name, ")", ""))
+				break
+			}
+			word = rest // the rest of name:[A|B], name:(...) or name:WORD
+		}
+	}
+	return b.String()
+}

@@ -79,7 +79,7 @@ func TestSyntaxInErrors(t *testing.T) {
 		}
 	}
 	for _, c := range engine.NewTable(families()).Rows {
-		if s := engine.PlainSyntax(c.Syntax); c.Since == engine.ExtensionSince && (strings.ContainsAny(s, ":()") || strings.Contains(s, "  ")) {
+		if s := protocol.PlainSyntax(c.Syntax); c.Since == engine.ExtensionSince && (strings.ContainsAny(s, ":()") || strings.Contains(s, "  ")) {
 			t.Errorf("%s: %s", c.Name, s)
 		}
 	}

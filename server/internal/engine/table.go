@@ -72,29 +72,7 @@ func (c *Command) WrongArity() string {
 	if c.Since != ExtensionSince {
 		return WrongArity(c.Name)
 	}
-	return WrongArity(c.Name) + ": " + strings.ToUpper(c.Name) + " " + PlainSyntax(c.Syntax)
-}
-
-// PlainSyntax returns the syntax of a command without the names and types of its
-// arguments, which COMMAND DOCS needs and readers do not.
-func PlainSyntax(syntax string) string {
-	var b strings.Builder
-	for word := range strings.FieldsSeq(syntax) {
-		if b.Len() > 0 {
-			b.WriteByte(' ')
-		}
-		for {
-			bare := strings.TrimLeft(word, "[(")
-			b.WriteString(strings.ReplaceAll(word[:len(word)-len(bare)], "(", ""))
-			name, rest, named := strings.Cut(bare, ":")
-			if !named || rest[0] != '[' && rest[0] != '(' && rest != strings.ToUpper(rest) { // no prefix of the form name:type
-				b.WriteString(strings.ReplaceAll(name, ")", ""))
-				break
-			}
-			word = rest // the rest of name:[A|B], name:(...) or name:WORD
-		}
-	}
-	return b.String()
+	return WrongArity(c.Name) + ": " + strings.ToUpper(c.Name) + " " + protocol.PlainSyntax(c.Syntax)
 }
 
 // table looks up commands by name.
