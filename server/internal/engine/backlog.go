@@ -81,7 +81,7 @@ func (srv *Engine) eachDueOf(dbs []*keyspace.DB, cmd *Command, argv [][]byte, yi
 
 // delay postpones a command until its keys are clean.
 func (srv *Engine) delay(s *Session, argv [][]byte) {
-	s.postponed = CopyArgs(argv)
+	s.postponed = protocol.CopyArgs(argv)
 	s.Stalled.Store(true)
 	srv.delayed = append(srv.delayed, s)
 	srv.BlockedClients++

@@ -362,7 +362,7 @@ func (s *Session) replyError(msg string) {
 // setAside postpones a command of the server's own until the replies to the forwarded
 // ones before it have arrived.
 func (s *Session) setAside(argv [][]byte) {
-	s.postponed = CopyArgs(argv)
+	s.postponed = protocol.CopyArgs(argv)
 	s.Stalled.Store(true)
 	s.Engine.BlockedClients++
 }

@@ -99,7 +99,7 @@ func (s *Session) effectsOf(cmd *Command, argv [][]byte) protocol.Flags {
 }
 
 func (srv *Engine) postpone(s *Session, argv [][]byte) {
-	s.postponed = CopyArgs(argv)
+	s.postponed = protocol.CopyArgs(argv)
 	s.Stalled.Store(true)
 	srv.postponed = append(srv.postponed, s)
 	srv.BlockedClients++

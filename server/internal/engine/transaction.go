@@ -33,7 +33,7 @@ type transaction struct {
 // enqueue queues a command for EXEC.
 func (s *Session) enqueue(cmd *Command, argv [][]byte, names int) {
 	s.meterQueued(argv)
-	argv = CopyArgs(argv)
+	argv = protocol.CopyArgs(argv)
 	s.queued += argsSize(argv) + int64(len(argv))*int64(unsafe.Sizeof(argv[0])) + int64(unsafe.Sizeof(queued{}))
 	s.queue = append(s.queue, queued{cmd, argv, names})
 	if cmd.Databases == protocol.FirstDatabase {

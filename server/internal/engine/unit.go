@@ -329,18 +329,3 @@ func (u *commitScope) Commit() {
 	u.serving = false
 	u.ready = u.ready[:0]
 }
-
-// CopyArgs returns a copy of argv that shares no memory with it, in one allocation.
-func CopyArgs(argv [][]byte) [][]byte {
-	n := 0
-	for _, a := range argv {
-		n += len(a)
-	}
-	buf := make([]byte, 0, n)
-	out := make([][]byte, len(argv))
-	for i, a := range argv {
-		buf = append(buf, a...)
-		out[i] = buf[len(buf)-len(a) : len(buf) : len(buf)]
-	}
-	return out
-}

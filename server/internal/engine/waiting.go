@@ -162,7 +162,7 @@ func (srv *Engine) block(c *Call, deadline int64, want Want, timeout func(*proto
 	srv.waiters++
 	w := &Waiter{
 		number: srv.waiters,
-		sess:   c.Session, cmd: c.Command, argv: CopyArgs(c.Argv), names: len(c.Argv) - len(c.All()), db: c.DB,
+		sess:   c.Session, cmd: c.Command, argv: protocol.CopyArgs(c.Argv), names: len(c.Argv) - len(c.All()), db: c.DB,
 		since: time.Now(), Timeout: timeout, timerEntry: timerEntry{at: deadline, index: -1},
 	}
 	for _, key := range keys {

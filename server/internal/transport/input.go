@@ -69,7 +69,7 @@ func (c *input) keepBatch() {
 		return
 	}
 	for i, argv := range c.batch {
-		c.batch[i] = engine.CopyArgs(argv)
+		c.batch[i] = protocol.CopyArgs(argv)
 	}
 	c.kept = true
 }
