@@ -16,8 +16,8 @@
 //
 // The score of the real server is kept in a folder (-cache), by a checksum of the suite.
 //
-// The files integration/replication and integration/replication-psync take three to five
-// minutes each, in which they mostly wait. They run only if they are named:
+// The files integration/replication and integration/replication-psync take five to
+// fourteen minutes each, in which they mostly wait. They run only if they are named:
 //
 //	make conformance FILES='integration/replication integration/replication-psync'
 //
