@@ -62,6 +62,7 @@
 //	internal/infotext     the text of INFO
 //	internal/memberlist   the members that an event has changed
 //	internal/nameindex    commands by name
+//	internal/scriptcache  the compiled scripts by their SHA-1
 //	internal/slotstats    the work of a node of a cluster by slot
 //	internal/clock, process, score, glob, luaconv, longdouble, histogram, bitmap, geo, hyperloglog, lcs
 //	archive, rdb          data files and dumps

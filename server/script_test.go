@@ -14,6 +14,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/rerun"
+	"github.com/zsetd/zsetd/server/internal/scriptcache"
 	"github.com/zsetd/zsetd/server/internal/scripting"
 	"github.com/zsetd/zsetd/server/rdb"
 )
@@ -471,6 +472,37 @@ func TestStatsOfScripts(t *testing.T) {
 	}
 	if got := infoOf(t, srv, "number_of_cached_scripts"); got != "2" {
 		t.Errorf("cached scripts: %s", got)
+	}
+}
+
+// TestEvictedScripts checks that the scripts of EVAL leave the cache, the one used least
+// recently first, and those of SCRIPT LOAD do not.
+func TestEvictedScripts(t *testing.T) {
+	srv, err := newEngine(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	source := func(i int) string { return fmt.Sprint("return ", i) }
+	loaded := sayArgs(srv, "SCRIPT", "LOAD", source(1000))
+	for i := range scriptcache.MaxEvals {
+		sayArgs(srv, "EVAL", source(i), 0)
+	}
+	first := sayArgs(srv, "EVAL", "return redis.sha1hex('return 0')", 0) // evicts return 0
+	if got := sayArgs(srv, "EVALSHA", first, 0); got != engine.ErrNoScript {
+		t.Errorf("the evicted script: %s", got)
+	}
+	if got := sayArgs(srv, "EVALSHA", loaded, 0); got != "1000" {
+		t.Errorf("the loaded script: %s", got)
+	}
+	for field, want := range map[string]string{"evicted_scripts": "1", "number_of_cached_scripts": fmt.Sprint(scriptcache.MaxEvals + 1)} {
+		if got := infoOf(t, srv, field); got != want {
+			t.Errorf("%s: %s, want %s", field, got, want)
+		}
+	}
+	sayArgs(srv, "CONFIG", "RESETSTAT")
+	if got := infoOf(t, srv, "evicted_scripts"); got != "0" {
+		t.Errorf("after RESETSTAT: %s", got)
 	}
 }
 

@@ -113,15 +113,16 @@ func mayImport() map[string]struct{ imports, why string } {
 			"protocol server/internal/glob -net -os -io -log/slog",
 			"a table of names: messages and sessions are above it",
 		},
-		"server/internal/tracking":   {"protocol -net -os -io -log/slog", "a table of keys: messages and sessions are above it"},
-		"server/internal/score":      {"protocol zset -net -os -io -log/slog", "a syntax: commands are above it"},
-		"server/internal/clock":      {"golang.org/x/sys -net -os -io -log/slog", "times only: what waits for them is above it"},
-		"server/internal/process":    {"-net -os -io -log/slog", "readings only: what they decide is above it"},
-		"server/internal/histogram":  {"-net -os -io -log/slog", "an algorithm on numbers"},
-		"server/internal/memberlist": {"-net -os -io -log/slog", "a format of texts"},
-		"server/internal/hotkeys":    {"-net -os -io -log/slog", "an algorithm on keys and numbers"},
-		"server/internal/infotext":   {"-net -os -io -log/slog", "a form of text: the fields are above it"},
-		"server/internal/slotstats":  {"-net -os -io -log/slog", "counters: commands and slots are above it"},
+		"server/internal/tracking":    {"protocol -net -os -io -log/slog", "a table of keys: messages and sessions are above it"},
+		"server/internal/score":       {"protocol zset -net -os -io -log/slog", "a syntax: commands are above it"},
+		"server/internal/clock":       {"golang.org/x/sys -net -os -io -log/slog", "times only: what waits for them is above it"},
+		"server/internal/process":     {"-net -os -io -log/slog", "readings only: what they decide is above it"},
+		"server/internal/histogram":   {"-net -os -io -log/slog", "an algorithm on numbers"},
+		"server/internal/memberlist":  {"-net -os -io -log/slog", "a format of texts"},
+		"server/internal/hotkeys":     {"-net -os -io -log/slog", "an algorithm on keys and numbers"},
+		"server/internal/infotext":    {"-net -os -io -log/slog", "a form of text: the fields are above it"},
+		"server/internal/scriptcache": {"-net -os -io -log/slog", "a script is of any type"},
+		"server/internal/slotstats":   {"-net -os -io -log/slog", "counters: commands and slots are above it"},
 		"server/internal/acl": {
 			"protocol server/internal/glob -net -log/slog",
 			"users and rules: sessions, the lock and the handlers of ACL are above it",
@@ -148,7 +149,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server/internal/engine": {
 			"protocol server/archive server/internal/acl server/internal/address server/internal/clock server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist server/internal/process server/rdb server/internal/score server/internal/script server/internal/subscription server/internal/tracking zset " +
-				"server/internal/glob server/internal/histogram server/internal/hotkeys server/internal/infotext server/internal/longdouble server/internal/memberlist server/internal/nameindex server/internal/slotstats " +
+				"server/internal/glob server/internal/histogram server/internal/hotkeys server/internal/infotext server/internal/longdouble server/internal/memberlist server/internal/nameindex server/internal/scriptcache server/internal/slotstats " +
 				"github.com/yuin/gopher-lua github.com/zeebo/xxh3 golang.org/x/sys",
 			"the engine executes commands and has none: the packages with handlers are above it",
 		},

@@ -14,6 +14,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/clock"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/script"
+	"github.com/zsetd/zsetd/server/internal/scriptcache"
 )
 
 // A script runs in the commit scope of its command. The commands of redis.call are
@@ -28,8 +29,7 @@ import (
 // scripting is the server's state of scripts and functions.
 type scripting struct {
 	State    *script.State // of EVAL; nil until first used
-	Cache    map[string]*EvalScript
-	Bytes    int // of their sources
+	Cache    scriptcache.Cache[*EvalScript]
 	Session  *Session
 	Running  *ScriptRun
 	AllowAll bool // DEBUG SET-DISABLE-DENY-SCRIPTS
@@ -177,7 +177,7 @@ const (
 )
 
 func (sc *scripting) Memory() (m scriptingMemory) {
-	m.Eval = int64(sc.Bytes + len(sc.Cache)*scriptBytes)
+	m.Eval = int64(sc.Cache.Bytes() + sc.Cache.Len()*scriptBytes)
 	for _, l := range sc.Functions.Libraries {
 		m.Functions += int64(len(l.Code) + len(l.Functions)*scriptBytes)
 	}

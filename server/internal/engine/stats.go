@@ -265,6 +265,7 @@ func (srv *Engine) ResetStats() {
 	s.keyspaceHits = srv.Keys.Hits()
 	s.UnexpectedErrors = 0
 	s.turnStats = turnStats{}
+	srv.Scripting.Cache.ResetEvicted()
 	if srv.SlotStats != nil {
 		srv.SlotStats.Reset()
 	}

@@ -41,7 +41,7 @@ func evalFlags(_ *engine.Engine, argv [][]byte) engine.ScriptFlags {
 
 // shaFlags returns the flags that the script of EVALSHA declares.
 func shaFlags(srv *engine.Engine, argv [][]byte) engine.ScriptFlags {
-	if s := srv.Scripting.Cache[strings.ToLower(protocol.View(argv[1]))]; s != nil {
+	if s, ok := srv.Scripting.Cache.Peek(strings.ToLower(protocol.View(argv[1]))); ok {
 		return s.Flags
 	}
 	return engine.ScriptCompat
@@ -100,18 +100,20 @@ func evalState(srv *engine.Engine) *script.State {
 		sc.State = script.New()
 		sc.State.Beat = sc.Tick
 		seal(srv, sc.State, true)
-		sc.Cache = map[string]*engine.EvalScript{}
 	}
 	return sc.State
 }
 
-// loadScript adds a script to the cache, if it is absent. If the script cannot be
-// compiled, it replies the error and returns nil.
-func loadScript(c *engine.Call, source []byte) *engine.EvalScript {
+// loadScript adds a script to the cache, if it is absent; for EVAL or SCRIPT LOAD. If the
+// script cannot be compiled, it replies the error and returns nil.
+func loadScript(c *engine.Call, source []byte, eval bool) *engine.EvalScript {
 	state := evalState(c.Engine)
 	sc := &c.Engine.Scripting
 	name := sha1Of(source)
-	if s := sc.Cache[name]; s != nil {
+	if s, ok := sc.Cache.Get(name); ok {
+		if !eval {
+			sc.Cache.Keep(name)
+		}
 		return s
 	}
 	flags, skip, wrong := readShebang(source)
@@ -131,8 +133,7 @@ func loadScript(c *engine.Call, source []byte) *engine.EvalScript {
 		return nil
 	}
 	s := &engine.EvalScript{Name: name, Source: text, Flags: flags, Function: fn}
-	sc.Cache[name] = s
-	sc.Bytes += len(text)
+	sc.Cache.Add(name, s, len(text), eval)
 	return s
 }
 
@@ -160,7 +161,7 @@ func evalSource(c *engine.Call, readOnly bool) {
 	if !c.OK() {
 		return
 	}
-	if s := loadScript(c, source); s != nil {
+	if s := loadScript(c, source, true); s != nil {
 		runEval(c, s, readOnly, keys, args)
 	}
 }
@@ -178,8 +179,8 @@ func evalSHA(c *engine.Call, readOnly bool) {
 	if !c.OK() {
 		return
 	}
-	s := c.Engine.Scripting.Cache[strings.ToLower(protocol.View(name))]
-	if s == nil {
+	s, ok := c.Engine.Scripting.Cache.Get(strings.ToLower(protocol.View(name)))
+	if !ok {
 		c.Reply.Error(engine.ErrNoScript)
 		return
 	}
@@ -271,8 +272,7 @@ func scriptExistsRow() engine.Command {
 func scriptExists(c *engine.Call) {
 	c.Reply.Array(c.Len())
 	for c.More() {
-		s := c.Engine.Scripting.Cache[strings.ToLower(protocol.View(c.Bytes()))]
-		if s != nil {
+		if _, ok := c.Engine.Scripting.Cache.Peek(strings.ToLower(protocol.View(c.Bytes()))); ok {
 			c.Reply.Int(1)
 		} else {
 			c.Reply.Int(0)
@@ -297,7 +297,8 @@ func scriptFlush(c *engine.Call) {
 		return
 	}
 	sc := &c.Engine.Scripting
-	sc.State, sc.Cache, sc.Bytes = nil, nil, 0
+	sc.State = nil
+	sc.Cache.Clear()
 	c.Reply.OK()
 }
 
@@ -355,8 +356,8 @@ func scriptShowRow() engine.Command {
 }
 
 func scriptShow(c *engine.Call) {
-	s := c.Engine.Scripting.Cache[strings.ToLower(protocol.View(c.Bytes()))]
-	if s == nil {
+	s, ok := c.Engine.Scripting.Cache.Peek(strings.ToLower(protocol.View(c.Bytes())))
+	if !ok {
 		c.Reply.Error("NOSCRIPT No matching script.")
 		return
 	}
@@ -364,7 +365,7 @@ func scriptShow(c *engine.Call) {
 }
 
 func scriptLoad(c *engine.Call) {
-	if s := loadScript(c, c.Bytes()); s != nil {
+	if s := loadScript(c, c.Bytes(), false); s != nil {
 		c.Reply.BulkString(s.Name)
 	}
 }
