@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/persist"
 	"github.com/zsetd/zsetd/server/internal/rerun"
 	"github.com/zsetd/zsetd/server/servertest/wait"
@@ -320,7 +321,7 @@ func TestDueWhileLoading(t *testing.T) {
 		srv.Keys.Record(false)
 	})
 	eventually(t, "the field is due", func() (due bool) {
-		srv.Locked(func() { due = srv.Keys.DB(0).DueMembers([]byte("h")) == 1 })
+		srv.Locked(func() { due = srv.Keys.DB(0).DueMembers([]byte("h"), keyspace.FieldsStay) == 1 })
 		return due
 	})
 	srv.Locked(func() {

@@ -365,7 +365,7 @@ func lookupByPattern(c *engine.Call, pattern []byte, element string) (b []byte, 
 		value, ok := c.DB.HashField(key, field)
 		return protocol.BytesOf(value), ok
 	}
-	if c.DB.DueMembers(key) > 0 {
+	if c.DB.DueMembers(key, keyspace.FieldsStay) > 0 {
 		return nil, false // no string
 	}
 	if e := c.DB.Get(key); e != nil {

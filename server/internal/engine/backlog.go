@@ -71,7 +71,7 @@ func (srv *Engine) eachDueOf(dbs []*keyspace.DB, cmd *Command, argv [][]byte, yi
 	var few [8]protocol.KeyRef
 	for _, ref := range cmd.Spec.AppendKeys(few[:0], argv) {
 		for _, db := range dbs {
-			if due := db.DueMembers(argv[ref.Index]); due > 0 && !yield(db, argv[ref.Index], due) {
+			if due := db.DueMembers(argv[ref.Index], cmd.Fields); due > 0 && !yield(db, argv[ref.Index], due) {
 				return false
 			}
 		}
@@ -90,7 +90,7 @@ func (srv *Engine) delay(s *Session, argv [][]byte) {
 // hasBacklog reports whether the waiters for a key must wait until it is clean. If so,
 // the timer cleans it.
 func (srv *Engine) hasBacklog(k WaitKey) bool {
-	if srv.Keys.DB(k.Db).DueMembers(protocol.BytesOf(k.Key)) <= maxDueInline {
+	if srv.Keys.DB(k.Db).DueMembers(protocol.BytesOf(k.Key), keyspace.FieldsStay) <= maxDueInline {
 		return false
 	}
 	if !slices.Contains(srv.keysToPurge, k) {

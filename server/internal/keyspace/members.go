@@ -114,10 +114,11 @@ func dueMembers(value any, now int64) int {
 }
 
 // DueMembers returns the number of expired members of a key that are not removed
-// yet; while the keyspace is frozen, of the readers' view of the key. O(log n).
-func (db *DB) DueMembers(key []byte) int {
+// yet and that a command with this use of fields would remove; while the keyspace is
+// frozen, of the readers' view of the key. O(log n).
+func (db *DB) DueMembers(key []byte, use FieldUse) int {
 	e := db.entries.get(packed.View(key))
-	if e == nil || !e.timed() || db.keepsFields(e) {
+	if e == nil || !e.timed() || db.keepsFields(e) && use != FieldsSwept {
 		return 0
 	}
 	if v, ok := db.views[e.Key()]; ok && v.of == e.Value() {
