@@ -8,7 +8,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -54,14 +53,7 @@ func TestMigrateRecipesToCluster(t *testing.T) {
 	}
 	to := "redis://" + nodes[0] + "," + nodes[1] + "?cluster"
 	x := startTool(t, binary.Path(t), "redis://"+source.Addr(), to, "--functions", "--observe", "0s", "--verify", "all", "--forward")
-	x.says(t, "the copy is complete")
-	if err := x.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
-		t.Fatal(err)
-	}
-	x.says(t, "moved redis://")
-	if err := <-x.ended; err != nil {
-		t.Fatal(err)
-	}
+	x.cutOver(t)
 	moved.Store(true)
 	all.Wait()
 	t.Logf("%d rounds before the cut-over, %d across it, %d after it", before.Load(), during.Load(), after.Load())

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -174,14 +173,7 @@ func TestMigrateRecipes(t *testing.T) {
 	})
 
 	x := startTool(t, binary.Path(t), "redis://"+source.Addr(), "redis://"+target.Addr(), "--observe", "0s", "--verify", "all", "--forward")
-	x.says(t, "the copy is complete")
-	if err := x.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
-		t.Fatal(err)
-	}
-	x.says(t, "moved redis://")
-	if err := <-x.ended; err != nil {
-		t.Fatal(err)
-	}
+	x.cutOver(t)
 	moved.Store(true)
 	all.Wait()
 	at := redis.NewClient(&redis.Options{Addr: target.Addr()})

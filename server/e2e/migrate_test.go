@@ -245,6 +245,19 @@ func (x *tool) says(t *testing.T, part string) {
 	}
 }
 
+// cutOver has the tool move the clients after the copy, and waits until it has ended.
+func (x *tool) cutOver(t *testing.T) {
+	t.Helper()
+	x.says(t, "the copy is complete")
+	if err := x.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	x.says(t, "moved redis://")
+	if err := <-x.ended; err != nil {
+		t.Fatal(err)
+	}
+}
+
 // kill ends the program as kill -9 does.
 func (x *tool) kill() {
 	x.cmd.Process.Kill()
