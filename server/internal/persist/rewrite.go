@@ -105,6 +105,7 @@ func (k *Keeper) considerRewrite() bool {
 	var s Figures
 	var live, cleared int64
 	var epoch uint64
+	var limits Limits
 	k.host.Maintain(func() {
 		idle = k.Loading == nil && !k.suspended && k.Rewrite == nil && k.ObsoleteUpTo == 0 && !k.NeedsFresh && k.Failed == nil &&
 			(k.WantsFresh || k.RewriteFailedAt.IsZero() || time.Since(k.RewriteFailedAt) > rewriteRetryDelay)
@@ -113,15 +114,15 @@ func (k *Keeper) considerRewrite() bool {
 			live += int64(k.o.Keys.DB(i).Len())
 		}
 		cleared = k.o.Keys.Cleared() - k.cleared
-		outgrown = k.outgrown()
+		outgrown, limits = k.outgrown(), k.Limits
 	})
 	switch {
 	case !idle:
 		return false
-	case wanted || s.Size-s.Used > max(k.Limits.Waste, s.Used) || cleared > max(k.Limits.Cleared, live):
+	case wanted || s.Size-s.Used > max(limits.Waste, s.Used) || cleared > max(limits.Cleared, live):
 		k.beginFresh()
 		return true
-	case outgrown && s.Bases <= k.Limits.Small:
+	case outgrown && s.Bases <= limits.Small:
 		k.beginFresh() // costs little more, and leaves a file without free pages
 		return true
 	case outgrown:
