@@ -195,7 +195,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server/servertest": {"server", "tests drive the server as any program does, through what it exports"},
 		"server/migrate": {
-			"protocol server server/archive server/internal/address server/internal/engine server/internal/keyspace server/internal/psync server/rdb github.com/redis/go-redis/v9",
+			"protocol server server/archive server/internal/address server/internal/engine server/internal/keyspace server/internal/psync server/rdb zset github.com/redis/go-redis/v9",
 			"a move is a client of two servers: it uses the parts of a server that need none, and no other package imports go-redis",
 		},
 		"cmd/zsetd": {"protocol server server/archive server/console server/migrate server/rdb snapshot github.com/schollz/progressbar/v3 golang.org/x/term", "the command holds no logic: what it could do, an embedding program must be able to do"},

@@ -19,11 +19,11 @@ import (
 // CompanionPrefix begins the names of companions.
 const CompanionPrefix = "zsetd:deadlines:"
 
-// companionOf returns the name of the companion of a key. It lies in the key's slot
+// CompanionOf returns the name of the companion of a key. It lies in the key's slot
 // of a cluster, by the hash tag of the key or else by the key itself. No two keys
 // have the same companion: that of the key {a}, which is entirely a hash tag, has
 // one colon more than that of the key a.
-func companionOf(key string) string {
+func CompanionOf(key string) string {
 	switch {
 	case !hasTag(key):
 		return CompanionPrefix + "{" + key + "}"
@@ -51,7 +51,7 @@ func OwnerOf(name string) (key string, ok bool) {
 		return "", false
 	}
 	for _, key := range []string{rest, strings.TrimPrefix(rest, ":"), strings.TrimSuffix(strings.TrimPrefix(rest, "{"), "}")} {
-		if companionOf(key) == name {
+		if CompanionOf(key) == name {
 			return key, true
 		}
 	}
@@ -131,7 +131,7 @@ func (n companionNames) note(v Value) error {
 		}
 	}
 	if s, ok := v.Value.(*zset.Set); ok && s.Deadlines() != nil {
-		return n.reserve(id{uint64(v.DB), companionOf(v.Key)}, true)
+		return n.reserve(id{uint64(v.DB), CompanionOf(v.Key)}, true)
 	}
 	return nil
 }

@@ -118,7 +118,7 @@ func ExportRDB(w io.Writer, path string, to rdb.Target, now time.Time, progress 
 		if s, ok := v.Value.(*zset.Set); ok && s.Deadlines() != nil {
 			// The companion precedes its key, so that an import has it when the key
 			// comes.
-			p.b = out.AppendKey(p.b, v.DB, companionOf(v.Key), s.Deadlines(), 0)
+			p.b = out.AppendKey(p.b, v.DB, CompanionOf(v.Key), s.Deadlines(), 0)
 		}
 		p.b = out.AppendKey(p.b, v.DB, v.Key, v.Value, v.Deadline)
 		return nil
@@ -301,7 +301,7 @@ func (c *commands) deadlines(v Value) error {
 	case sorted && c.target == rdb.Any:
 		return c.expireAt(v.Key, "ZPEXPIREAT", "MEMBERS", d)
 	case sorted:
-		return c.elementsOf(Value{Key: companionOf(v.Key), Value: d})
+		return c.elementsOf(Value{Key: CompanionOf(v.Key), Value: d})
 	}
 	return nil
 }

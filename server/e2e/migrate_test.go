@@ -433,6 +433,26 @@ func TestMigrateBetween(t *testing.T) {
 	}
 }
 
+// TestMigrateWhileMembersExpire checks that the verification accepts members that expire
+// during it: the source shows none of them, and Redis keeps them until a function of the
+// library opens their key.
+func TestMigrateWhileMembersExpire(t *testing.T) {
+	source := servertest.Run(t, primaryOptions())
+	ctx := context.Background()
+	c := redis.NewClient(&redis.Options{Addr: source.Addr(), MaxRetries: -1})
+	defer c.Close()
+	p := c.Pipeline()
+	for i := range 2000 {
+		p.Do(ctx, "ZADDEX", fmt.Sprint("set:", i), "PX", 500+5*i, "MEMBERS", 1, 1, "due")
+		if i%2 == 0 {
+			p.ZAdd(ctx, fmt.Sprint("set:", i), redis.Z{Score: 2, Member: "stays"})
+		}
+	}
+	must[[]redis.Cmder](t)(p.Exec(ctx))
+	x := startTool(t, binary.Path(t), "redis://"+source.Addr(), "redis://"+startRedis(t), "--functions", "--observe", "0s", "--verify", "all", "--forward")
+	x.cutOver(t)
+}
+
 // TestMigrateCommands moves a Redis whose commands have keys of several slots to a
 // cluster: they are divided while they are followed.
 func TestMigrateCommands(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/zsetd/zsetd/server/archive"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/rdb"
+	"github.com/zsetd/zsetd/zset"
 )
 
 // VerifyAll is the value of Options.Verify that compares all keys.
@@ -113,7 +115,14 @@ func (m *move) compare(ctx context.Context, here, there redis.UniversalClient, k
 			return err
 		}
 		for i, k := range keys {
-			if !m.same(a[i], b[i]) {
+			if m.same(a[i], b[i]) {
+				continue
+			}
+			living, err := m.withoutDue(ctx, there, b[i])
+			if err != nil {
+				return err
+			}
+			if !m.same(a[i], living) {
 				different = append(different, k)
 			}
 		}
@@ -129,6 +138,48 @@ func (m *move) compare(ctx context.Context, here, there redis.UniversalClient, k
 		case <-time.After(recheckPause):
 		}
 	}
+}
+
+// withoutDue returns a value of the target without the members of a sorted set that are past
+// their deadlines. In Redis they stay until a function of the library opens the key, and the
+// source shows none of them.
+func (m *move) withoutDue(ctx context.Context, there redis.UniversalClient, v archive.Value) (archive.Value, error) {
+	s, ok := v.Value.(*zset.Set)
+	if !ok || m.t.name == "zsetd" {
+		return v, nil
+	}
+	now := strconv.FormatInt(time.Now().UnixMilli(), 10)
+	due, err := there.ZRangeByScore(ctx, archive.CompanionOf(v.Key), &redis.ZRangeBy{Min: "-inf", Max: "(" + now}).Result()
+	if err != nil || len(due) == 0 {
+		return v, err
+	}
+	s = s.Clone()
+	for _, member := range due {
+		s.Remove(member)
+	}
+	if v.Value = s; s.Len() == 0 {
+		v.Value = nil
+	}
+	return v, nil
+}
+
+// living returns those of keys of the target that have more than members past their
+// deadlines.
+func (m *move) living(ctx context.Context, there redis.UniversalClient, keys []string) (list []string, err error) {
+	limits := keyspace.DefaultLimits()
+	values, err := m.values(ctx, there, rdb.NewCodec(&limits), keys)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range values {
+		if v, err = m.withoutDue(ctx, there, v); err != nil {
+			return nil, err
+		}
+		if v.Value != nil {
+			list = append(list, v.Key)
+		}
+	}
+	return list, nil
 }
 
 // values returns the values of keys, with their deadlines if both sides have
@@ -211,7 +262,13 @@ func (m *move) compareNames(ctx context.Context) error {
 				return nil
 			}
 			own := there.(*redis.Client)
-			return check(own, func(keys []string) ([]string, error) { return onlyIn(ctx, ordinary(keys), own, c) }, "at the source")
+			return check(own, func(keys []string) ([]string, error) {
+				left, err := onlyIn(ctx, ordinary(keys), own, c)
+				if err != nil {
+					return nil, err
+				}
+				return m.living(ctx, own, left)
+			}, "at the source")
 		}); err != nil {
 			return err
 		}
@@ -228,7 +285,7 @@ func (m *move) compareNames(ctx context.Context) error {
 					return nil, err
 				}
 			}
-			return left, nil
+			return m.living(ctx, c, left)
 		}, "at the source")
 	})
 }
