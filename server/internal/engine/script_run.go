@@ -481,7 +481,7 @@ func (r *ScriptRun) refuses(cmd *Command, argv [][]byte) string {
 	if flags.Has(protocol.NoScript) && !r.Engine.Scripting.AllowAll {
 		return ErrScriptForbidden
 	}
-	if d := r.Caller.permitOn(r.Session.Selected(), cmd, argv, acl.InScript); d != acl.Permitted {
+	if d := r.Caller.permitOn(r.Session, cmd, argv, acl.InScript); d != acl.Permitted {
 		return "ERR ACL failure in script: " + d.Refusal(r.Caller.User.Name, cmd.Name)
 	}
 	switch {

@@ -21,15 +21,15 @@ import (
 // here: dispatch, EXEC, the retry of a waiter, and, for redis.call, the session
 // that runs the script.
 func (s *Session) Permit(cmd *Command, argv [][]byte, where acl.Context) acl.Denial {
-	return s.permitOn(s.Selected(), cmd, argv, where)
+	return s.permitOn(s, cmd, argv, where)
 }
 
 // permitOn is Permit for the databases of another session.
-func (s *Session) permitOn(db acl.Selected, cmd *Command, argv [][]byte, where acl.Context) acl.Denial {
+func (s *Session) permitOn(of *Session, cmd *Command, argv [][]byte, where acl.Context) acl.Denial {
 	if s.User.Unrestricted {
 		return acl.Permitted
 	}
-	d, at := s.User.Permits(cmd.Access, argv, db)
+	d, at := s.User.Permits(cmd.Access, argv, of.Selected())
 	switch {
 	case d == acl.Permitted:
 	case at == 0:
