@@ -529,8 +529,8 @@ func (s *Set) Marked() bool {
 // calls; it is passed more than once only while the set is packed. The order is
 // unspecified. Any cursor value is safe. yield must not modify the set.
 func (s *Set) Scan(cursor uint64, count int, yield func(member string, score float64)) (next uint64) {
-	if m := s.indexed(); !s.isPacked() {
-		return m.index.Scan(cursor, count, yield)
+	if !s.isPacked() {
+		return s.indexed().index.Scan(cursor, count, yield)
 	}
 	for member, score := range s.All() {
 		yield(member, score)

@@ -200,11 +200,7 @@ func debugChangeReplID(c *engine.Call) {
 }
 
 func debugReplicate(c *engine.Call) {
-	var command [][]byte
-	for c.More() {
-		command = append(command, c.Bytes())
-	}
-	c.Engine.Replication.Send(command)
+	c.Engine.Replication.Send(c.Rest())
 	c.Reply.OK()
 }
 

@@ -225,7 +225,7 @@ func keptParameters() []Parameter {
 		keptEnum("rdb-version-check", "strict", oneFile, "strict", "relaxed").hide(),
 		keptText("hash-seed", "", "no effect: the order of a scan is that of each server").immutable().hide(),
 		keptYesNo("io-threads-always-active", false, "no effect: sockets are always read and written in parallel").hide(),
-		keptYesNo("lua-enable-insecure-api", false, "no effect: scripts have all of the API").hide(),
+		keptYesNo("lua-enable-insecure-api", false, "no effect: scripts never have getfenv and its like").hide(),
 		keptNumber("min-io-threads-avoid-copy-reply", 7, 0, maxInt, oneCopy).hide(),
 		keptNumber("min-string-size-avoid-copy-reply", 16384, 0, maxInt, oneCopy).hide(),
 		keptNumber("min-string-size-avoid-copy-reply-threaded", 65536, 0, maxInt, oneCopy).hide(),

@@ -38,8 +38,7 @@ func TestTop(t *testing.T) {
 	}
 }
 
-// TestSession: time and bytes are divided among the keys, only keys in the slots count, and a
-// session ends after its duration.
+// TestTies checks that keys of equal sums are in the order in which they were first counted.
 func TestTies(t *testing.T) {
 	top := hotkeys.NewTop(3)
 	for _, key := range []string{"b", "c", "a"} {
@@ -50,6 +49,8 @@ func TestTies(t *testing.T) {
 	}
 }
 
+// TestSession: time and bytes are divided among the keys, only keys in the slots count, and a
+// session ends after its duration.
 func TestSession(t *testing.T) {
 	start := time.Unix(1000, 0)
 	used := func() (system, user time.Duration) { return time.Second, 2 * time.Second }
