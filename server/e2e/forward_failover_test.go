@@ -123,7 +123,9 @@ func testForwardFailover(t *testing.T, program string) {
 	progress("all counters grow after the failover")
 	close(stop)
 	running.Wait()
-	cluster = clusterClient(t, slices.DeleteFunc(nodes, func(n string) bool { return n == addr }))
+	nodes = slices.DeleteFunc(nodes, func(n string) bool { return n == addr })
+	waitWithoutOwner(t, nodes, addr)
+	cluster = clusterClient(t, nodes)
 	for i := range writers {
 		n := must[int64](t)(cluster.Get(ctx, fmt.Sprint("counter", i)).Int64())
 		if sure, most := acknowledged[i].Load(), acknowledged[i].Load()+doubtful[i].Load(); n < sure || n > most {
@@ -172,6 +174,29 @@ func testForwardFailover(t *testing.T, program string) {
 	}
 	if seen != 1 {
 		t.Errorf("the event of a change has come %d times", seen)
+	}
+}
+
+// waitWithoutOwner waits until all of these nodes of a cluster name owners of all slots,
+// and the node at an address is none of them. A client that asks an earlier node would
+// connect to a node that is away.
+func waitWithoutOwner(t *testing.T, nodes []string, addr string) {
+	t.Helper()
+	for _, n := range nodes {
+		c := redis.NewClient(&redis.Options{Addr: n})
+		wait.Until(t, n+" has learned of the failover", func() bool {
+			//lint:ignore SA1019 Redis has CLUSTER SHARDS since 7.0 only
+			ranges, err := c.ClusterSlots(context.Background()).Result()
+			slots := 0
+			for _, r := range ranges {
+				if r.Nodes[0].Addr == addr {
+					return false
+				}
+				slots += r.End - r.Start + 1
+			}
+			return err == nil && slots == 16384
+		})
+		c.Close()
 	}
 }
 
