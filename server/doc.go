@@ -42,6 +42,7 @@
 //	internal/persist      the keeper of the data file: checkpoints, rewrites, backups
 //	internal/replication  primaries and replicas: transfers, and the stream of effects
 //	internal/forward      commands that another server answers after a move
+//	internal/remote       requests to another server
 //	internal/psync        the replica's side of the replication protocol
 //	internal/subscription channels and patterns with their subscribers
 //	internal/tracking     keys in the caches of clients
@@ -50,6 +51,7 @@
 //	internal/config       the parameters and redis.conf
 //	internal/keyspace     typed values behind two accessors
 //	internal/sequence     the values that are lists and streams
+//	internal/keyslot      the cluster slot of a key
 //	internal/slotindex    the keys of each cluster slot
 //	internal/keysizes     the keys of each size
 //	internal/frequency    the counter of accesses to a key

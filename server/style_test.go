@@ -59,6 +59,11 @@ func mayImport() map[string]struct{ imports, why string } {
 			"-net -os -io -log/slog",
 			"an index of strings: the keyspace is above it",
 		},
+		"server/internal/keyslot": {"-net -os -io -log/slog", "a hash of texts: keys and nodes are above it"},
+		"server/internal/remote": {
+			"protocol server/internal/keyslot -net -os -io -log/slog",
+			"the form of a request: the engine makes requests, and package forward sends them",
+		},
 		"server/internal/nameindex": {"-net -os -io -log/slog", "an index of names: commands are above it"},
 		"server/internal/keysizes":  {"-net -os -io -log/slog", "it counts numbers: the keyspace is above it"},
 		"server/internal/frequency": {"-net -os -io -log/slog", "an algorithm on numbers: the keyspace is above it"},
@@ -140,7 +145,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"the replica's side of a protocol: servers and tools that follow a primary are above it",
 		},
 		"server/internal/forward": {
-			"protocol server/internal/address server/internal/config server/internal/engine server/internal/subscription",
+			"protocol server/internal/address server/internal/config server/internal/engine server/internal/keyslot server/internal/remote server/internal/subscription",
 			"forward moves requests and replies: the engine, which knows no other server, decides which ones",
 		},
 		"server/internal/replication": {
@@ -149,7 +154,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server/internal/engine": {
 			"protocol server/archive server/internal/acl server/internal/address server/internal/clock server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist server/internal/process server/rdb server/internal/score server/internal/script server/internal/subscription server/internal/tracking zset " +
-				"server/internal/glob server/internal/histogram server/internal/hotkeys server/internal/infotext server/internal/longdouble server/internal/memberlist server/internal/nameindex server/internal/scriptcache server/internal/slotstats " +
+				"server/internal/glob server/internal/histogram server/internal/hotkeys server/internal/infotext server/internal/keyslot server/internal/longdouble server/internal/memberlist server/internal/nameindex server/internal/remote server/internal/scriptcache server/internal/slotstats " +
 				"github.com/yuin/gopher-lua github.com/zeebo/xxh3 golang.org/x/sys",
 			"the engine executes commands and has none: the packages with handlers are above it",
 		},
@@ -159,12 +164,12 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server/internal/command": {
 			"protocol server/internal/bitmap server/internal/config server/internal/geo server/internal/hyperloglog server/internal/keyspace server/internal/lcs server/internal/score server/internal/sequence server/rdb zset " +
-				"server/internal/engine server/internal/glob server/internal/longdouble github.com/zeebo/xxh3",
+				"server/internal/engine server/internal/glob server/internal/keyslot server/internal/longdouble github.com/zeebo/xxh3",
 			"a handler sees only its Call: not files, networks, scripts or the handlers about the server",
 		},
 		"server/internal/admin": {
 			"protocol server/internal/acl server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist zset server/internal/command server/internal/engine server/internal/process server/internal/glob " +
-				"server/internal/histogram server/internal/hotkeys server/internal/infotext server/internal/slotstats server/internal/subscription server/internal/tracking",
+				"server/internal/histogram server/internal/hotkeys server/internal/infotext server/internal/keyslot server/internal/slotstats server/internal/subscription server/internal/tracking",
 			"these handlers show the state of the engine: transports, files and scripts are the engine's",
 		},
 		"server/internal/stream": {
@@ -195,7 +200,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server/servertest": {"server", "tests drive the server as any program does, through what it exports"},
 		"server/migrate": {
-			"protocol server server/archive server/internal/address server/internal/engine server/internal/keyspace server/internal/psync server/rdb zset github.com/redis/go-redis/v9",
+			"protocol server server/archive server/internal/address server/internal/engine server/internal/keyslot server/internal/keyspace server/internal/psync server/rdb zset github.com/redis/go-redis/v9",
 			"a move is a client of two servers: it uses the parts of a server that need none, and no other package imports go-redis",
 		},
 		"cmd/zsetd": {"protocol server server/archive server/console server/migrate server/rdb snapshot github.com/schollz/progressbar/v3 golang.org/x/term", "the command holds no logic: what it could do, an embedding program must be able to do"},

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/archive"
-	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyslot"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/rdb"
 )
@@ -254,7 +254,7 @@ func (p *pieces) add(args [][]byte) {
 	slot := 0
 	guard := StatePrefix + "value"
 	if p.t.tags != nil {
-		slot = engine.KeySlot(key)
+		slot = keyslot.Of(key)
 		guard += ":{" + p.t.tags[slot] + "}"
 	}
 	u := p.units[slot]

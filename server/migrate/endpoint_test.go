@@ -7,7 +7,7 @@ import (
 
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/internal/address"
-	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyslot"
 )
 
 // TestParseEndpoint checks the forms of endpoints, and what is refused.
@@ -89,7 +89,7 @@ func TestCheckForward(t *testing.T) {
 // TestSlotTags checks that each slot has the tag that leads to it.
 func TestSlotTags(t *testing.T) {
 	for slot, tag := range slotTags() {
-		if got := engine.KeySlot(StatePrefix + "{" + tag + "}"); got != slot {
+		if got := keyslot.Of(StatePrefix + "{" + tag + "}"); got != slot {
 			t.Fatalf("the tag %q of slot %d leads to %d", tag, slot, got)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyslot"
 )
 
 // StatePrefix begins the names of the keys in which a move keeps its progress at the
@@ -19,10 +19,10 @@ func isState(key string) bool { return strings.HasPrefix(key, StatePrefix) }
 
 // slotTags returns a hash tag for each slot of a cluster.
 func slotTags() []string {
-	tags := make([]string, engine.SlotCount)
+	tags := make([]string, keyslot.Count)
 	for i, left := 0, len(tags); left > 0; i++ {
 		tag := strconv.Itoa(i)
-		if slot := engine.KeySlot(tag); tags[slot] == "" {
+		if slot := keyslot.Of(tag); tags[slot] == "" {
 			tags[slot] = tag
 			left--
 		}

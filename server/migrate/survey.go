@@ -16,7 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
-	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyslot"
 )
 
 // A Report says what would move, and what would not fit.
@@ -312,7 +312,7 @@ func (w *watcher) line(line []byte) {
 		if first == "" {
 			first = key
 		}
-		if engine.KeySlot(first) != engine.KeySlot(key) {
+		if keyslot.Of(first) != keyslot.Of(key) {
 			w.add(strings.ToUpper(name), first, key)
 			break
 		}
@@ -321,7 +321,7 @@ func (w *watcher) line(line []byte) {
 		if t.first == "" {
 			t.first = first
 		}
-		if engine.KeySlot(t.first) != engine.KeySlot(first) {
+		if keyslot.Of(t.first) != keyslot.Of(first) {
 			w.add("MULTI", t.first, first)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyslot"
 	"github.com/zsetd/zsetd/server/rdb"
 )
 
@@ -193,7 +193,7 @@ func (t *target) unitOf(source int, key []byte) int {
 	if t.tags == nil {
 		return source
 	}
-	return engine.KeySlot(key)
+	return keyslot.Of(key)
 }
 
 // empty deletes all keys and the libraries of functions.

@@ -11,6 +11,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyslot"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 )
 
@@ -133,7 +134,7 @@ func (n *node) portFor(s *engine.Session) int64 {
 
 // ranges returns the slots that the node has, as first and last slots.
 func ranges(cl *engine.Cluster) (list [][2]int) {
-	for i := range engine.SlotCount {
+	for i := range keyslot.Count {
 		if !cl.Served[i] {
 			continue
 		}
@@ -379,7 +380,7 @@ func clusterKeyslotRow() engine.Command {
 
 func clusterKeyslot(c *engine.Call) {
 	if clustered(c) {
-		c.Reply.Int(int64(engine.KeySlot(c.Bytes())))
+		c.Reply.Int(int64(keyslot.Of(c.Bytes())))
 	}
 }
 
@@ -397,7 +398,7 @@ func clusterCountkeysinslot(c *engine.Call) {
 		return
 	}
 	slot := c.Int()
-	if slot < 0 || slot >= engine.SlotCount {
+	if slot < 0 || slot >= keyslot.Count {
 		c.Fail("ERR Invalid slot")
 	}
 	if c.OK() {
@@ -420,7 +421,7 @@ func clusterGetkeysinslot(c *engine.Call) {
 		return
 	}
 	slot, count := c.Int(), c.Int()
-	if slot < 0 || slot >= engine.SlotCount || count < 0 {
+	if slot < 0 || slot >= keyslot.Count || count < 0 {
 		c.Fail("ERR Invalid slot or number of keys")
 	}
 	if !c.OK() {
@@ -466,7 +467,7 @@ func clusterReset(c *engine.Call) {
 	if !c.OK() {
 		return
 	}
-	for slot := range engine.SlotCount {
+	for slot := range keyslot.Count {
 		assign(c.Engine, slot, false)
 	}
 	if cl := c.Engine.Cluster; hard {

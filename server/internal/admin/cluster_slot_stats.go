@@ -8,6 +8,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyslot"
 	"github.com/zsetd/zsetd/server/internal/slotstats"
 )
 
@@ -129,7 +130,7 @@ func orderedSlots(c *engine.Call) (slots []int) {
 			if limit != 0 {
 				c.Fail(twice)
 			}
-			limit = c.IntIn(1, engine.SlotCount, fmt.Sprintf("ERR Limit has to lie in between 1 and %d (maximum number of slots).", engine.SlotCount))
+			limit = c.IntIn(1, keyslot.Count, fmt.Sprintf("ERR Limit has to lie in between 1 and %d (maximum number of slots).", keyslot.Count))
 		case c.Is("ASC"), c.Is("DESC"):
 			if sign != 0 {
 				c.Fail(twice)

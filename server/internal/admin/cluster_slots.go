@@ -6,13 +6,14 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyslot"
 	"github.com/zsetd/zsetd/server/internal/subscription"
 )
 
 // The commands that assign slots to the node and remove them.
 
 // slot parses a slot.
-func slot(c *engine.Call) int { return int(c.IntIn(0, engine.SlotCount-1, errSlot)) }
+func slot(c *engine.Call) int { return int(c.IntIn(0, keyslot.Count-1, errSlot)) }
 
 const errSlot = "ERR Invalid or out of range slot"
 
@@ -24,7 +25,7 @@ func slotSet(c *engine.Call, ranges, remove bool) []int {
 	}
 	if !ranges { // all must be valid numbers before any other check
 		for i := range c.Len() {
-			if n, ok := protocol.ParseInt(c.Peek(i)); !ok || n < 0 || n >= engine.SlotCount {
+			if n, ok := protocol.ParseInt(c.Peek(i)); !ok || n < 0 || n >= keyslot.Count {
 				c.Fail(errSlot)
 			}
 		}
@@ -130,7 +131,7 @@ func assign(srv *engine.Engine, slot int, served bool) {
 	}
 	cl.Slots--
 	for _, channel := range srv.PubSub.Names(subscription.Shards) {
-		if engine.KeySlot(channel) != slot {
+		if keyslot.Of(channel) != slot {
 			continue
 		}
 		for _, s := range slices.Clone(srv.PubSub.Subscribers(subscription.Shards, channel)) {
@@ -159,7 +160,7 @@ func clusterFlushslots(c *engine.Call) {
 	case holdsKeys(c.Engine.Keys):
 		c.Reply.Error("ERR DB must be empty to perform CLUSTER FLUSHSLOTS.")
 	default:
-		for slot := range engine.SlotCount {
+		for slot := range keyslot.Count {
 			assign(c.Engine, slot, false)
 		}
 		c.Reply.OK()

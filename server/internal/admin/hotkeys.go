@@ -1,13 +1,14 @@
 package admin
 
 import (
-	"github.com/zsetd/zsetd/server/internal/infotext"
 	"math"
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/hotkeys"
+	"github.com/zsetd/zsetd/server/internal/infotext"
+	"github.com/zsetd/zsetd/server/internal/keyslot"
 	"github.com/zsetd/zsetd/server/internal/process"
 )
 
@@ -102,11 +103,11 @@ func hotkeysSlots(c *engine.Call, o *hotkeys.Options) {
 	case o.Slots != nil:
 		c.Fail("ERR SLOTS parameter already specified")
 	}
-	n := c.IntIn(1, engine.SlotCount, "ERR SLOTS count must be between 1 and 16384")
+	n := c.IntIn(1, keyslot.Count, "ERR SLOTS count must be between 1 and 16384")
 	if c.Err() == "" && n > int64(c.Len()) {
 		c.Fail("ERR not enough slot numbers provided")
 	}
-	o.Slots = make([]bool, engine.SlotCount)
+	o.Slots = make([]bool, keyslot.Count)
 	for i := int64(0); i < n && c.Err() == ""; i++ {
 		at := slot(c)
 		switch {
@@ -238,7 +239,7 @@ func writeSlots(c *engine.Call, s *hotkeys.Session) {
 		chosen = cl.Served[:]
 	}
 	var ranges [][]int
-	for i := range engine.SlotCount {
+	for i := range keyslot.Count {
 		if chosen != nil && !chosen[i] {
 			continue
 		}

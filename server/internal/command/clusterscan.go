@@ -6,6 +6,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyslot"
 )
 
 func clusterscanRow() engine.Command {
@@ -33,7 +34,7 @@ func clusterscan(c *engine.Call) {
 		switch {
 		case o.read(c):
 		case c.Len() >= 2 && c.Is("SLOT"):
-			o.slot, o.slotted = int(c.IntIn(0, engine.SlotCount-1, "ERR Invalid or out of range slot")), true
+			o.slot, o.slotted = int(c.IntIn(0, keyslot.Count-1, "ERR Invalid or out of range slot")), true
 		default:
 			c.Fail(protocol.ErrSyntax)
 		}
@@ -56,7 +57,7 @@ func clusterscan(c *engine.Call) {
 		case !ok:
 			c.Reply.Error("ERR Invalid cursor")
 			return
-		case o.slotted && engine.KeySlot(parts[1]) != o.slot:
+		case o.slotted && keyslot.Of(parts[1]) != o.slot:
 			c.Reply.Error("ERR Cursor slot mismatch with SLOT argument")
 			return
 		case parts[0] == node:
@@ -76,7 +77,7 @@ func clusterscan(c *engine.Call) {
 // average.
 func slotTag(slot int) string {
 	for i := int64(0); ; i++ {
-		if tag := "{" + strconv.FormatInt(i, 36) + "}"; engine.KeySlot(tag) == slot {
+		if tag := "{" + strconv.FormatInt(i, 36) + "}"; keyslot.Of(tag) == slot {
 			return tag
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyslot"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 )
 
@@ -486,7 +487,7 @@ func (o *keyScan) read(c *engine.Call) bool {
 func (o *keyScan) keys(c *engine.Call, cursor uint64) (next uint64, found []string) {
 	next = c.DB.Scan(cursor, o.count, func(e *keyspace.Entry) {
 		key := e.Key()
-		if o.Match(protocol.BytesOf(key)) && (!o.slotted || engine.KeySlot(key) == o.slot) &&
+		if o.Match(protocol.BytesOf(key)) && (!o.slotted || keyslot.Of(key) == o.slot) &&
 			(!o.typed || c.DB.Due(e) || strings.EqualFold(o.kind, keyspace.KindOf(e.Value()).String())) {
 			found = append(found, key)
 		}

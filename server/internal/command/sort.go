@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"github.com/zsetd/zsetd/server/internal/score"
 	"math"
 	"slices"
 	"strconv"
@@ -12,7 +11,9 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyslot"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/score"
 	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
@@ -90,7 +91,7 @@ func inSlotOf(key, pattern []byte) bool {
 			return false
 		}
 	}
-	return engine.KeySlot(pattern) == engine.KeySlot(key)
+	return keyslot.Of(pattern) == keyslot.Of(key)
 }
 
 // window returns the requested part of n elements: [start, end).

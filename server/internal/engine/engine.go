@@ -17,6 +17,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/address"
 	"github.com/zsetd/zsetd/server/internal/clock"
 	"github.com/zsetd/zsetd/server/internal/config"
+	"github.com/zsetd/zsetd/server/internal/keyslot"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/persist"
 	"github.com/zsetd/zsetd/server/internal/slotstats"
@@ -178,7 +179,7 @@ func New(o Options, p Parts) (*Engine, error) {
 	srv.Keys.CountMemory(kinds.Memory || srv.Config.KeyMemoryHistograms)
 	if srv.Config.ClusterEnabled {
 		srv.Cluster = newCluster()
-		srv.Keys.IndexSlots(SlotCount, KeySlot[string])
+		srv.Keys.IndexSlots(keyslot.Count, keyslot.Of[string])
 	}
 	srv.Replication = noReplication{}
 	if p.Replication != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/acl"
 	"github.com/zsetd/zsetd/server/internal/address"
+	"github.com/zsetd/zsetd/server/internal/remote"
 	"github.com/zsetd/zsetd/server/internal/subscription"
 )
 
@@ -48,58 +49,11 @@ type Forwarder interface {
 type Upstream interface {
 	// Send sends a request. Its reply arrives by Session.Answer, in the order of the
 	// requests.
-	Send(r *ForwardRequest)
+	Send(r *remote.Request)
 
 	// Close closes the connection. Requests that wait for replies receive errors.
 	Close()
 }
-
-// ForwardRequest is a command for an Upstream, or a transaction.
-type ForwardRequest struct {
-	Name     string   // for errors
-	Commands [][]byte // encoded: one, or those between MULTI and EXEC
-	Calls    [][]byte // the same, for a server that has those of zsetd as functions; nil if there are none
-	Bytes    int      // of Commands
-	DB       int
-	Version  int   // of the protocol
-	Limit    int   // bytes of the reply; 0 for no limit
-	Slot     int   // of the first key; -1 without keys
-	Spread   bool  // of a transaction: it has keys of several slots
-	Place    Place // without keys, in a cluster
-	Kind     ForwardKind
-	Watched  bool // of a transaction: keys were watched by ForwardWatch
-	Blocking bool // it may wait for other clients
-	Mute     bool // the client wants no reply
-}
-
-// ForwardKind is what a request is.
-type ForwardKind uint8
-
-// The kinds of requests.
-const (
-	ForwardCommand     ForwardKind = iota
-	ForwardWatch                   // WATCH
-	ForwardUnwatch                 // UNWATCH, where keys were watched
-	ForwardTransaction             // MULTI, Commands, EXEC
-)
-
-// Place is where a request without keys runs in a cluster.
-type Place uint8
-
-// The places.
-const (
-	AnyNode     Place = iota // the node of the previous request, or any
-	AllNodes                 // all primaries, of which one replies
-	SumOfNodes               // all primaries; the reply is the sum of theirs
-	ListOfNodes              // all primaries; the reply is the elements of theirs
-	ScanOfNodes              // one primary after the other, as the cursor in the first argument says
-	OneOfNodes               // one primary by chance, more often if it has more keys
-	NoNode                   // it concerns all keys and has one reply: refused
-)
-
-// Joins reports whether the replies of several nodes make one. Transactions have no such
-// commands.
-func (p Place) Joins() bool { return p >= SumOfNodes }
 
 // forwarding is the state of forwarding in a server.
 type forwarding struct {
@@ -176,7 +130,7 @@ func (s *Session) forwards(cmd *Command, argv [][]byte, names int) bool {
 		s.forward(s.forwardRequest(cmd, argv))
 	case cmd.Watches && !s.Multi:
 		r := s.forwardRequest(cmd, argv)
-		r.Kind = ForwardWatch
+		r.Kind = remote.Watch
 		s.forward(r)
 		s.forwarded.watching = true
 	case cmd.RunsQueue && s.Multi && !s.aborted && !s.touched && slices.ContainsFunc(s.queue, func(q queued) bool { return q.cmd.forwarded }):
@@ -193,44 +147,20 @@ func (s *Session) forwards(cmd *Command, argv [][]byte, names int) bool {
 }
 
 // forwardRequest returns the request for a command.
-func (s *Session) forwardRequest(cmd *Command, argv [][]byte) *ForwardRequest {
-	r := &ForwardRequest{
+func (s *Session) forwardRequest(cmd *Command, argv [][]byte) *remote.Request {
+	r := &remote.Request{
 		Name: strings.ToUpper(cmd.Name), DB: s.DB.ID(), Version: s.Out.Version(), Limit: s.replyLimit(), Slot: -1,
-		Mute: s.Replies != ReplyOn, Kind: ForwardCommand,
+		Mute: s.Replies != ReplyOn, Kind: remote.Command,
 	}
 	s.addForwarded(r, cmd, argv)
 	return r
 }
 
 // addForwarded adds a command to a request.
-func (s *Session) addForwarded(r *ForwardRequest, cmd *Command, argv [][]byte) {
-	b := encodeRequest(argv)
-	if cmd.isFunction() {
-		for len(r.Calls) < len(r.Commands) {
-			r.Calls = append(r.Calls, r.Commands[len(r.Calls)])
-		}
-		call := slices.Concat([][]byte{[]byte("FCALL"), []byte(cmd.Name), []byte("1")}, argv[1:])
-		r.Calls = append(r.Calls, encodeRequest(call))
-	} else if r.Calls != nil {
-		r.Calls = append(r.Calls, b)
-	}
-	r.Commands = append(r.Commands, b)
-	r.Bytes += len(b)
-	flags := cmd.Spec.Flags()
-	r.Blocking = r.Blocking || flags.Has(protocol.Blocking)
+func (s *Session) addForwarded(r *remote.Request, cmd *Command, argv [][]byte) {
 	var few [8]protocol.KeyRef
 	keys := cmd.Spec.AppendHashed(few[:0], argv)
-	if len(keys) > 0 && r.Slot < 0 {
-		r.Slot = KeySlot(argv[keys[0].Index])
-	}
-	if r.Kind == ForwardTransaction {
-		for _, k := range keys {
-			r.Spread = r.Spread || KeySlot(argv[k.Index]) != r.Slot
-		}
-	}
-	if len(keys) == 0 {
-		r.Place = max(r.Place, cmd.placeWithoutKeys())
-	}
+	r.Add(cmd.Spec, argv, keys, cmd.isFunction())
 	if s.cache != nil && cmd.reads() {
 		f := s.toUpstream()
 		for _, k := range keys {
@@ -246,44 +176,6 @@ func (c *Command) isFunction() bool {
 	return c.Since == ExtensionSince && c.Group == "sorted-set" && !c.Spec.Flags().Has(protocol.Blocking)
 }
 
-// encodeRequest returns a command in the encoding of the protocol.
-func encodeRequest(argv [][]byte) []byte {
-	n := 16
-	for _, a := range argv {
-		n += len(a) + 16
-	}
-	b := append(protocol.AppendInt(append(make([]byte, 0, n), '*'), int64(len(argv))), "\r\n"...)
-	for _, a := range argv {
-		b = append(protocol.AppendInt(append(b, '$'), int64(len(a))), "\r\n"...)
-		b = append(append(b, a...), "\r\n"...)
-	}
-	return b
-}
-
-// placeWithoutKeys returns where a command without keys runs in a cluster.
-func (c *Command) placeWithoutKeys() Place {
-	switch f := c.Spec.Flags(); {
-	case f.Has(protocol.Write) || strings.Contains(c.Name, "|") && c.Group == "scripting":
-		return AllNodes
-	case !f.Has(protocol.ReadOnly) || c.Keys != "":
-		return AnyNode
-	}
-	place := NoNode
-	for tip := range strings.FieldsSeq(c.Tips) {
-		switch tip {
-		case "response_policy:agg_sum":
-			return SumOfNodes
-		case "nondeterministic_output_order":
-			return ListOfNodes
-		case "request_policy:special":
-			return ScanOfNodes
-		case "request_policy:all_shards":
-			place = OneOfNodes // unless another tip says how replies are joined
-		}
-	}
-	return place
-}
-
 // toUpstream returns the connection of the session, which it makes if there is none.
 func (s *Session) toUpstream() *forwarded {
 	if by := s.Engine.forwarder; s.forwarded == nil || s.forwarded.by != by {
@@ -293,7 +185,7 @@ func (s *Session) toUpstream() *forwarded {
 }
 
 // forward sends a request. The session stalls at the end of its turn at the latest.
-func (s *Session) forward(r *ForwardRequest) {
+func (s *Session) forward(r *remote.Request) {
 	f := s.toUpstream()
 	f.outstanding++
 	f.bytes += r.Bytes
@@ -307,9 +199,9 @@ func (s *Session) forward(r *ForwardRequest) {
 
 // forwardTransaction forwards the queue of the session's transaction.
 func (s *Session) forwardTransaction(exec *Command) bool {
-	r := &ForwardRequest{
+	r := &remote.Request{
 		Name: "EXEC", DB: s.DB.ID(), Version: s.Out.Version(), Limit: s.replyLimit(), Slot: -1,
-		Mute: s.Replies != ReplyOn, Kind: ForwardTransaction,
+		Mute: s.Replies != ReplyOn, Kind: remote.Transaction,
 	}
 	for _, q := range s.queue {
 		if d := s.Permit(q.cmd, q.argv, acl.InMulti); d != acl.Permitted {
@@ -339,9 +231,9 @@ func (s *Session) unwatchUpstream() {
 	}
 	f.watching = false
 	if f.by == s.Engine.forwarder {
-		s.forward(&ForwardRequest{
+		s.forward(&remote.Request{
 			Name: "UNWATCH", Commands: [][]byte{[]byte("*1\r\n$7\r\nUNWATCH\r\n")}, DB: s.DB.ID(), Version: s.Out.Version(),
-			Slot: -1, Kind: ForwardUnwatch, Mute: true,
+			Slot: -1, Kind: remote.Unwatch, Mute: true,
 		})
 	}
 }

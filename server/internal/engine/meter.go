@@ -5,6 +5,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/hotkeys"
+	"github.com/zsetd/zsetd/server/internal/keyslot"
 	"github.com/zsetd/zsetd/server/internal/slotstats"
 )
 
@@ -50,7 +51,7 @@ func (srv *Engine) keysOf(cmd *Command, argv [][]byte) (keys [][]byte, slot int)
 	for i, ref := range cmd.Spec.AppendHashed(nil, argv) {
 		key := argv[ref.Index]
 		keys = append(keys, key)
-		if k := KeySlot(key); i == 0 {
+		if k := keyslot.Of(key); i == 0 {
 			slot = k
 		} else if k != slot {
 			slot = -1 // and stays so: no key has it
@@ -92,7 +93,7 @@ func (s *Session) meter(cmd *Command, argv [][]byte, mark int, took time.Duratio
 // meterMessage counts a message to a subscriber of a sharded channel.
 func (srv *Engine) meterMessage(channel string, size int) {
 	if srv.SlotStats != nil {
-		srv.SlotStats.Add(KeySlot(channel), slotstats.Work{Out: int64(size)})
+		srv.SlotStats.Add(keyslot.Of(channel), slotstats.Work{Out: int64(size)})
 	}
 }
 

@@ -5,18 +5,16 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/config"
+	"github.com/zsetd/zsetd/server/internal/keyslot"
 )
-
-// SlotCount is the number of hash slots of a cluster.
-const SlotCount = 16384
 
 // Cluster is the state of the node; nil if cluster-enabled is no.
 type Cluster struct {
 	ID, Shard    string
-	Served       [SlotCount]bool
-	Assigned     [SlotCount]bool // by a command
-	Slots        int             // number of served slots
-	Epoch        int64           // of the node's configuration
+	Served       [keyslot.Count]bool
+	Assigned     [keyslot.Count]bool // by a command
+	Slots        int                 // number of served slots
+	Epoch        int64               // of the node's configuration
 	CurrentEpoch int64
 }
 
@@ -30,43 +28,11 @@ const (
 
 // newCluster returns a node that has all slots.
 func newCluster() *Cluster {
-	cl := &Cluster{ID: RandomID(), Shard: RandomID(), Slots: SlotCount}
+	cl := &Cluster{ID: RandomID(), Shard: RandomID(), Slots: keyslot.Count}
 	for i := range cl.Served {
 		cl.Served[i] = true
 	}
 	return cl
-}
-
-// KeySlot returns the slot of a key. It is a hash of the text between the first {
-// and the next }, if that is not empty, or else of the whole key.
-func KeySlot[T string | []byte](key T) int {
-	tag := key
-	for i := range len(key) {
-		if key[i] != '{' {
-			continue
-		}
-		for j := i + 1; j < len(key); j++ {
-			if key[j] == '}' {
-				if j > i+1 {
-					tag = key[i+1 : j]
-				}
-				break
-			}
-		}
-		break
-	}
-	crc := uint16(0) // CRC-16/XMODEM
-	for i := range len(tag) {
-		crc ^= uint16(tag[i]) << 8
-		for range 8 {
-			if crc&0x8000 != 0 {
-				crc = crc<<1 ^ 0x1021
-			} else {
-				crc <<= 1
-			}
-		}
-	}
-	return int(crc) % SlotCount
 }
 
 // Misplaced returns why the node does not serve a command, or "": all its keys, or
@@ -103,7 +69,7 @@ func (s *Session) Misplaced(cmd *Command, argv [][]byte) (slot int, refusal stri
 // -1 being none.
 func (cl *Cluster) join(slot int, cmd *Command, argv [][]byte) (int, string) {
 	add := func(key []byte) string {
-		k := KeySlot(key)
+		k := keyslot.Of(key)
 		switch {
 		case slot >= 0 && slot != k:
 			return ErrCrossSlot
@@ -124,7 +90,7 @@ func (cl *Cluster) join(slot int, cmd *Command, argv [][]byte) (int, string) {
 
 // Down reports whether the cluster serves no keys, because slots are missing.
 func (cl *Cluster) Down(c *config.Settings) bool {
-	return cl.Slots == 0 || cl.Slots < SlotCount && c.ClusterFullCoverage
+	return cl.Slots == 0 || cl.Slots < keyslot.Count && c.ClusterFullCoverage
 }
 
 // NotClustered reports whether the server is not a cluster, and replies an error if

@@ -19,10 +19,12 @@ import (
 	"github.com/zsetd/zsetd/server/internal/address"
 	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyslot"
+	"github.com/zsetd/zsetd/server/internal/remote"
 	"github.com/zsetd/zsetd/server/internal/subscription"
 )
 
-const slotCount = engine.SlotCount
+const slotCount = keyslot.Count
 
 const (
 	// dialTimeout is how long opening a connection and logging in may take, each.
@@ -214,7 +216,7 @@ const (
 // encoded returns the commands of a request as the server of c understands them. A server
 // that is no zsetd has the commands of zsetd as functions, if the library is loaded; its
 // error says so otherwise. The first such request asks c, which must not wait for replies.
-func (h *Home) encoded(c *conn, r *engine.ForwardRequest) [][]byte {
+func (h *Home) encoded(c *conn, r *remote.Request) [][]byte {
 	if r.Calls == nil {
 		return r.Commands
 	}

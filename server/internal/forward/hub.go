@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyslot"
 	"github.com/zsetd/zsetd/server/internal/subscription"
 )
 
@@ -107,7 +107,7 @@ func (h *hub) place(t topic, s *wantedTopic) {
 		var err error
 		if t.kind == subscription.Shards {
 			addrs = make([]string, 1)
-			addrs[0], err = h.home.node(engine.KeySlot(t.name))
+			addrs[0], err = h.home.node(keyslot.Of(t.name))
 		} else {
 			addrs, err = h.home.nodes()
 		}
@@ -293,7 +293,7 @@ func (l *link) received(v any) {
 	if e, ok := v.(protocol.ReplyError); ok {
 		if to, ok := redirectionOf(string(e), l.addr); ok && to.addr != "" {
 			l.hub.home.moved(to.slot, to.addr)
-			l.move(func(t topic) bool { return t.kind == subscription.Shards && engine.KeySlot(t.name) == to.slot })
+			l.move(func(t topic) bool { return t.kind == subscription.Shards && keyslot.Of(t.name) == to.slot })
 		}
 		return
 	}

@@ -7,14 +7,14 @@ import (
 	"strconv"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/remote"
 )
 
 // Commands on all keys of a cluster: the replies of its nodes make one.
 
 // joined sends a request to all primaries, one after the other, and returns the sum or the
 // elements of their replies.
-func (u *upstream) joined(r *engine.ForwardRequest) []byte {
+func (u *upstream) joined(r *remote.Request) []byte {
 	addrs, err := u.home.nodes()
 	if err != nil {
 		return u.unreached(err)
@@ -32,7 +32,7 @@ func (u *upstream) joined(r *engine.ForwardRequest) []byte {
 		}
 		head, rest, _ := bytes.Cut(reply, []byte("\r\n"))
 		kind := byte(':')
-		if r.Place == engine.ListOfNodes {
+		if r.Place == remote.ListOfNodes {
 			kind = '*'
 		}
 		if len(head) == 0 || head[0] != kind {
@@ -44,7 +44,7 @@ func (u *upstream) joined(r *engine.ForwardRequest) []byte {
 			return errorReply("FORWARD " + errTooLarge.Error())
 		}
 	}
-	if r.Place == engine.ListOfNodes {
+	if r.Place == remote.ListOfNodes {
 		return append(fmt.Appendf(nil, "*%d\r\n", sum), body...)
 	}
 	return fmt.Appendf(nil, ":%d\r\n", sum)
@@ -52,7 +52,7 @@ func (u *upstream) joined(r *engine.ForwardRequest) []byte {
 
 // oneOf sends a request to one primary, which it chooses by chance in proportion to the
 // number of keys.
-func (u *upstream) oneOf(r *engine.ForwardRequest) []byte {
+func (u *upstream) oneOf(r *remote.Request) []byte {
 	addrs, err := u.home.nodes()
 	if err != nil {
 		return u.unreached(err)
@@ -92,7 +92,7 @@ const cursorBits = 49
 
 // scan sends a request with a cursor to the node that the cursor names, and returns the
 // reply with the next cursor.
-func (u *upstream) scan(r *engine.ForwardRequest) []byte {
+func (u *upstream) scan(r *remote.Request) []byte {
 	before, word, after := wordAt(r.Commands[0], 1)
 	cursor, err := strconv.ParseUint(string(word), 10, 63)
 	if err != nil {

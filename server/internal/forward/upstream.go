@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/remote"
 )
 
 const (
@@ -32,7 +33,7 @@ type upstream struct {
 	cancel  context.CancelFunc
 
 	mu      sync.Mutex // guards queue and running
-	queue   []*engine.ForwardRequest
+	queue   []*remote.Request
 	running bool // run runs, and has the fields below
 
 	conns     map[string]*conn
@@ -46,7 +47,7 @@ type upstream struct {
 }
 
 // Send implements engine.Upstream.
-func (u *upstream) Send(r *engine.ForwardRequest) {
+func (u *upstream) Send(r *remote.Request) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.queue = append(u.queue, r)
@@ -88,7 +89,7 @@ func (u *upstream) flush() {
 }
 
 // answer adds the reply to a request.
-func (u *upstream) answer(r *engine.ForwardRequest, reply []byte) {
+func (u *upstream) answer(r *remote.Request, reply []byte) {
 	u.answered++
 	switch {
 	case r.Mute:
@@ -100,24 +101,24 @@ func (u *upstream) answer(r *engine.ForwardRequest, reply []byte) {
 }
 
 // serve serves the first requests of a batch, and returns how many.
-func (u *upstream) serve(batch []*engine.ForwardRequest) (n int) {
+func (u *upstream) serve(batch []*remote.Request) (n int) {
 	r := batch[0]
 	clustered := u.home.to.Cluster
 	switch {
-	case r.Kind == engine.ForwardTransaction:
+	case r.Kind == remote.Transaction:
 		u.answer(r, u.transaction(r))
-	case r.Kind == engine.ForwardWatch:
+	case r.Kind == remote.Watch:
 		u.answer(r, u.watchKeys(r))
-	case r.Kind == engine.ForwardUnwatch:
+	case r.Kind == remote.Unwatch:
 		u.unwatch(r)
 		u.answer(r, []byte("+OK\r\n"))
-	case clustered && r.Slot < 0 && r.Place == engine.NoNode:
+	case clustered && r.Slot < 0 && r.Place == remote.NoNode:
 		u.answer(r, errorReply("FORWARD "+r.Name+" concerns all keys, which are at the nodes of "+u.home.to.String()))
-	case clustered && r.Slot < 0 && r.Place == engine.AllNodes:
+	case clustered && r.Slot < 0 && r.Place == remote.AllNodes:
 		u.answer(r, u.everywhere(r))
-	case clustered && r.Slot < 0 && r.Place == engine.ScanOfNodes:
+	case clustered && r.Slot < 0 && r.Place == remote.ScanOfNodes:
 		u.answer(r, u.scan(r))
-	case clustered && r.Slot < 0 && r.Place == engine.OneOfNodes:
+	case clustered && r.Slot < 0 && r.Place == remote.OneOfNodes:
 		u.answer(r, u.oneOf(r))
 	case clustered && r.Slot < 0 && r.Place.Joins():
 		u.answer(r, u.joined(r))
@@ -138,15 +139,15 @@ func (u *upstream) serve(batch []*engine.ForwardRequest) (n int) {
 }
 
 // joins reports whether a request may be written together with others for c.
-func (u *upstream) joins(r *engine.ForwardRequest, c *conn) bool {
-	if r.Kind != engine.ForwardCommand || r.Version != c.version || r.DB != c.db {
+func (u *upstream) joins(r *remote.Request, c *conn) bool {
+	if r.Kind != remote.Command || r.Version != c.version || r.DB != c.db {
 		return false
 	}
 	if !u.home.to.Cluster {
 		return true
 	}
 	if r.Slot < 0 {
-		return r.Place == engine.AnyNode
+		return r.Place == remote.AnyNode
 	}
 	addr, err := u.home.node(r.Slot)
 	return err == nil && addr == c.addr
@@ -154,7 +155,7 @@ func (u *upstream) joins(r *engine.ForwardRequest, c *conn) bool {
 
 // toSlot returns a connection to the node of a request. If that is away, the cluster may
 // have another one by now.
-func (u *upstream) toSlot(r *engine.ForwardRequest) (*conn, error) {
+func (u *upstream) toSlot(r *remote.Request) (*conn, error) {
 	addr := u.last
 	if r.Slot >= 0 || addr == "" || u.failed[addr] != nil {
 		var err error
@@ -176,7 +177,7 @@ func (u *upstream) toSlot(r *engine.ForwardRequest) (*conn, error) {
 
 // connect returns a connection to a server, with the protocol and the database of a
 // request.
-func (u *upstream) connect(addr string, r *engine.ForwardRequest) (*conn, error) {
+func (u *upstream) connect(addr string, r *remote.Request) (*conn, error) {
 	if err := u.failed[addr]; err != nil {
 		return nil, err
 	}
@@ -274,7 +275,7 @@ func (c *conn) write(pieces ...[]byte) <-chan struct{} {
 }
 
 // pipeline sends requests to one server, and answers them.
-func (u *upstream) pipeline(c *conn, group []*engine.ForwardRequest) {
+func (u *upstream) pipeline(c *conn, group []*remote.Request) {
 	var pieces [][]byte
 	for _, r := range group {
 		pieces = append(pieces, u.home.encoded(c, r)[0])
@@ -316,7 +317,7 @@ func (u *upstream) pipeline(c *conn, group []*engine.ForwardRequest) {
 	}
 }
 
-func (u *upstream) answerAside(r *engine.ForwardRequest, reply []byte, from *conn) {
+func (u *upstream) answerAside(r *remote.Request, reply []byte, from *conn) {
 	reply, _ = u.follow(r, reply, from)
 	u.answer(r, reply)
 }
@@ -340,7 +341,7 @@ type redirect struct {
 
 // next returns the connection that a redirection names. It returns the reply that ends the
 // attempts, if there are no more.
-func (u *upstream) next(d *redirect, r *engine.ForwardRequest, reply []byte) (end []byte) {
+func (u *upstream) next(d *redirect, r *remote.Request, reply []byte) (end []byte) {
 	if d.began.IsZero() {
 		d.began = time.Now()
 	}
@@ -375,7 +376,7 @@ func (u *upstream) next(d *redirect, r *engine.ForwardRequest, reply []byte) (en
 
 // follow sends a request to the nodes that redirections name, and returns the reply and
 // the connection that has sent it.
-func (u *upstream) follow(r *engine.ForwardRequest, reply []byte, from *conn) ([]byte, *conn) {
+func (u *upstream) follow(r *remote.Request, reply []byte, from *conn) ([]byte, *conn) {
 	d := redirect{c: from}
 	for u.redirects(reply, d.c) {
 		if end := u.next(&d, r, reply); end != nil {
@@ -387,7 +388,7 @@ func (u *upstream) follow(r *engine.ForwardRequest, reply []byte, from *conn) ([
 }
 
 // exchange sends a request alone, and returns its reply.
-func (u *upstream) exchange(c *conn, r *engine.ForwardRequest, asking bool) []byte {
+func (u *upstream) exchange(c *conn, r *remote.Request, asking bool) []byte {
 	u.flush()
 	pieces := u.home.encoded(c, r)[:1]
 	replies := 1
@@ -411,7 +412,7 @@ func (u *upstream) exchange(c *conn, r *engine.ForwardRequest, asking bool) []by
 
 // everywhere sends a request to all primaries, one after the other, and returns the first
 // error or the last reply.
-func (u *upstream) everywhere(r *engine.ForwardRequest) (reply []byte) {
+func (u *upstream) everywhere(r *remote.Request) (reply []byte) {
 	addrs, err := u.home.nodes()
 	if err != nil {
 		return u.unreached(err)
@@ -430,7 +431,7 @@ func (u *upstream) everywhere(r *engine.ForwardRequest) (reply []byte) {
 }
 
 // watchKeys watches keys at their node.
-func (u *upstream) watchKeys(r *engine.ForwardRequest) []byte {
+func (u *upstream) watchKeys(r *remote.Request) []byte {
 	c, err := u.toSlot(r)
 	if err != nil {
 		return u.unreached(err)
@@ -451,7 +452,7 @@ func (u *upstream) watchKeys(r *engine.ForwardRequest) []byte {
 }
 
 // unwatch ends the watches.
-func (u *upstream) unwatch(r *engine.ForwardRequest) {
+func (u *upstream) unwatch(r *remote.Request) {
 	if u.watch != nil {
 		u.flush()
 		if err := u.watch.call("UNWATCH"); err != nil {
@@ -462,7 +463,7 @@ func (u *upstream) unwatch(r *engine.ForwardRequest) {
 }
 
 // transaction runs a transaction at the node of its keys, and returns the reply of EXEC.
-func (u *upstream) transaction(r *engine.ForwardRequest) (reply []byte) {
+func (u *upstream) transaction(r *remote.Request) (reply []byte) {
 	refusal := ""
 	switch {
 	case !u.home.to.Cluster:
@@ -504,7 +505,7 @@ func (u *upstream) transaction(r *engine.ForwardRequest) (reply []byte) {
 
 // withWatches returns the connection with the watched keys of a transaction, or the reply
 // if it cannot run there.
-func (u *upstream) withWatches(r *engine.ForwardRequest) (c *conn, reply []byte) {
+func (u *upstream) withWatches(r *remote.Request) (c *conn, reply []byte) {
 	c = u.watch
 	if c == nil || u.watchLost || !c.alive() || c.prepare(r.Version, r.DB) != nil {
 		return nil, nullArray(r.Version)
@@ -523,7 +524,7 @@ func (u *upstream) withWatches(r *engine.ForwardRequest) (c *conn, reply []byte)
 
 // execute runs a transaction at one server. Its commands are sent only when MULTI has been
 // accepted. A redirection of one of them is the reply: then none has run.
-func (u *upstream) execute(c *conn, r *engine.ForwardRequest, asking bool) []byte {
+func (u *upstream) execute(c *conn, r *remote.Request, asking bool) []byte {
 	commands := u.home.encoded(c, r)
 	if asking {
 		if _, err := c.ask("ASKING"); err != nil {
