@@ -51,8 +51,8 @@ func (f *packed) check() error {
 		}
 		live += len(e.Member) + 1
 	}
-	if live != int(f.liveBytes) {
-		return fmt.Errorf("packed: %d live member bytes, counted %d", live, f.liveBytes)
+	if live != f.liveBytes() {
+		return fmt.Errorf("packed: %d live member bytes, counted %d", live, f.liveBytes())
 	}
 	return nil
 }

@@ -42,9 +42,10 @@
 // # Representations
 //
 // A packed set is one allocation (packed.go). It holds up to 128 elements with
-// members of up to 64 bytes: with members of 8 bytes, 5 elements take 120 bytes
-// including the Set, which is one pointer (form.go), and 100 elements take 21 bytes each. Only additions can
-// allocate, and most do not.
+// members of up to 64 bytes: with members of 8 bytes, 5 elements take 104 bytes
+// including the Set, which is one pointer (form.go), and 100 elements take 18 bytes each,
+// if all scores are integers of 32 bits; 120 and 21 bytes with other scores. Only additions
+// can allocate, and most do not.
 //
 // An indexed set (indexed.go) combines two structures: a hash table from member to
 // score (index.go), and a B+ tree with element counts for ranks (order.go, leaf.go).

@@ -79,7 +79,7 @@ func (b *leaf) search(a *arena, score float64, member string) int {
 //
 // It is a branchless binary search: the compiler emits a conditional move, where a
 // branch would be mispredicted every other time.
-func lowerBound(scores []float64, x float64) int {
+func lowerBound[T int32 | float64](scores []T, x T) int {
 	lo, n := 0, len(scores)
 	for n > 0 {
 		half := int(uint(n) >> 1)

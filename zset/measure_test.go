@@ -24,12 +24,12 @@ func measured(t *testing.T) {
 func TestMeasurePackedBytes(t *testing.T) {
 	measured(t)
 	for _, c := range []struct{ members, length, most int }{
-		{1, 8, 56},
-		{5, 8, 136},
-		{5, 14, 168},
-		{100, 8, 2330},
-		{100, 14, 2720},
-		{packedMax, packedMemberMax, 9760},
+		{1, 8, 32},
+		{5, 8, 104},
+		{5, 14, 136},
+		{100, 8, 1800},
+		{100, 14, 2320},
+		{packedMax, packedMemberMax, 9480},
 	} {
 		sets := 20_000 / (10 + c.members)
 		var before, after runtime.MemStats

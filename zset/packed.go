@@ -3,6 +3,8 @@ package zset
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
+	"slices"
 	"unsafe"
 )
 
@@ -11,9 +13,12 @@ import (
 // this small, and a process may hold a million of them.
 //
 //	header | scores         | offsets        | tags           | free | members
-//	8 B    | 8 B × capacity | 2 B × capacity | 1 B × capacity |      | … bytes, length
+//	8 B    | 4 B × capacity | 2 B × capacity | 1 B × capacity |      | … bytes, length
 //
-// scores, offsets and tags are parallel arrays in set order. Member bytes grow
+// scores, offsets and tags are parallel arrays in set order. A score takes 4 bytes, as an
+// int32, in a narrow buffer, and 8, as a float64, in a wide one. A buffer is narrow if all
+// scores are integers of 32 bits when it is made: points, counters, priorities, seconds
+// since 1970. A score that is none makes a wide buffer. Member bytes grow
 // downwards from the end of the buffer; each member is followed by its length in
 // one byte. An offset is the distance of that length byte from the end of the
 // buffer, so it stays valid when the buffer is copied to a larger one. A tag is an
@@ -24,12 +29,12 @@ import (
 // cost and stay immutable. A retained string retains the buffer, 12 KB at most. The
 // bytes of removed members are garbage until the buffer is full and is copied
 // without them, with up to an eighth of extra space. Under a sliding window one
-// buffer lasts for about a quarter as many additions as there are elements, and
+// buffer lasts for about a fifth as many additions as there are elements, and
 // takes a seventh more memory than the live data. A quarter of extra space makes a
 // buffer last twice as long at twice that overhead. A set that only grows has no
-// extra space beyond Go's size classes: 100 additions allocate 23 KB in 31 objects.
-// With an eighth of extra space it would be 14 KB in 20 objects, but sets of 100
-// elements would take a quarter more memory than in Redis.
+// extra space beyond Go's size classes: 100 additions allocate 17 KB in 34 objects.
+// With an eighth of extra space it would be 11 KB in 20 objects, but a set that has
+// grown would keep that space.
 //
 // A clone shares the buffer. A flag in the header marks it as shared, and a shared
 // buffer is immutable: the next change on either side copies it.
@@ -41,20 +46,22 @@ import (
 // of each member; member regions do not overlap and start at or above start;
 // liveBytes is their total size.
 const (
-	packedMax        = 128
-	packedMemberMax  = 64 // as in Redis; copying longer members is too expensive
-	packedHeader     = 8
-	packedPerElement = 8 + 2 + 1 // score, offset, tag
+	packedMax       = 128
+	packedMemberMax = 64 // as in Redis; copying longer members is too expensive
+	packedHeader    = 8
 )
 
 // packed is the header of the buffer. A nil *packed is an empty set.
 type packed struct {
-	size      uint16 // size of the buffer in units of 8 bytes, shifted by packedShift; below it packedMoves and the flags
-	start     uint16 // offset of the lowest member byte in the buffer
-	liveBytes uint16 // bytes of live members, with their length bytes
-	n         uint8
-	capacity  uint8 // elements that the arrays have space for
+	size     uint16 // size of the buffer in units of 8 bytes, shifted by packedShift; below it packedMoves and the flags
+	start    uint16 // offset of the lowest member byte in the buffer
+	live     uint16 // bytes of live members, with their length bytes; and packedWide
+	n        uint8
+	capacity uint8 // elements that the arrays have space for
 }
+
+// packedWide is the bit of packed.live that says that scores take 8 bytes.
+const packedWide = 1 << 15
 
 // Bits of packed.size.
 const (
@@ -72,11 +79,17 @@ func (f *packed) header() uint64 {
 	return uint64(f.start)<<32 | uint64(f.size&^(packedShared|packedMarked))<<16 | uint64(f.n)
 }
 
-// newPacked returns a buffer for capacity elements and space bytes of members.
-func newPacked(capacity, space int) *packed {
+// newPacked returns a buffer for capacity elements and space bytes of members, wide or
+// narrow.
+func newPacked(capacity, space int, wide bool) *packed {
+	each, live := packedPerElement(wide), uint16(0)
+	if wide {
+		live = packedWide
+	}
 	// append rounds up to the size class that the allocator uses anyway.
-	buf := append([]byte(nil), make([]byte, packedHeader+packedPerElement*capacity+space)...)
+	buf := append([]byte(nil), make([]byte, packedHeader+each*capacity+space)...)
 	f := (*packed)(unsafe.Pointer(unsafe.SliceData(buf)))
+	f.live = live
 	f.size = uint16(cap(buf)/8) << packedShift
 	f.start = uint16(f.bytes())
 	f.capacity = uint8(capacity)
@@ -92,16 +105,74 @@ func (f *packed) len() int {
 
 func (f *packed) field(i int) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(f), i) }
 func (f *packed) bytes() int                 { return int(f.size>>packedShift) * 8 }
+func (f *packed) wide() bool                 { return f.live&packedWide != 0 }
+func (f *packed) liveBytes() int             { return int(f.live &^ packedWide) }
 
-// scores, offsets and tags return the whole arrays: capacity elements.
-func (f *packed) scores() []float64 {
+// scoreSize returns the size of a score in bytes: 4 or 8.
+func (f *packed) scoreSize() int { return 4 + int(f.live>>15)*4 }
+
+// packedPerElement returns the size of an element without its member: score, offset, tag.
+func packedPerElement(wide bool) int {
+	if wide {
+		return 8 + 2 + 1
+	}
+	return 4 + 2 + 1
+}
+
+// perElement is packedPerElement of the buffer.
+func (f *packed) perElement() int { return f.scoreSize() + 2 + 1 }
+
+// wideScores or narrowScores, offsets and tags return the whole arrays: capacity elements.
+func (f *packed) wideScores() []float64 {
 	return unsafe.Slice((*float64)(f.field(packedHeader)), int(f.capacity))
 }
+func (f *packed) narrowScores() []int32 {
+	return unsafe.Slice((*int32)(f.field(packedHeader)), int(f.capacity))
+}
 func (f *packed) offsets() []uint16 {
-	return unsafe.Slice((*uint16)(f.field(packedHeader+8*int(f.capacity))), int(f.capacity))
+	return unsafe.Slice((*uint16)(f.field(packedHeader+f.scoreSize()*int(f.capacity))), int(f.capacity))
 }
 func (f *packed) tags() []uint8 {
-	return unsafe.Slice((*uint8)(f.field(packedHeader+10*int(f.capacity))), int(f.capacity))
+	return unsafe.Slice((*uint8)(f.field(packedHeader+(f.scoreSize()+2)*int(f.capacity))), int(f.capacity))
+}
+
+// score returns the score of element i.
+func (f *packed) score(i int) float64 {
+	if f.wide() {
+		return f.wideScores()[i]
+	}
+	return float64(f.narrowScores()[i])
+}
+
+// setScore sets the score of element i. A narrow buffer must be able to hold it.
+func (f *packed) setScore(i int, score float64) {
+	if f.wide() {
+		f.wideScores()[i] = score
+	} else {
+		f.narrowScores()[i] = int32(score)
+	}
+}
+
+// moveScores moves the scores of n elements from index from to index to.
+func (f *packed) moveScores(to, from, n int) {
+	if f.wide() {
+		scores := f.wideScores()
+		copy(scores[to:], scores[from:from+n])
+	} else {
+		scores := f.narrowScores()
+		copy(scores[to:], scores[from:from+n])
+	}
+}
+
+// isNarrow reports whether a narrow buffer can hold a score: an integer of 32 bits, and
+// not -0.
+func isNarrow(score float64) bool {
+	return math.Float64bits(float64(int32(score))) == math.Float64bits(score)
+}
+
+// needsWide reports whether the scores of the buffer need a wide one. O(n).
+func (f *packed) needsWide() bool {
+	return f.wide() && slices.ContainsFunc(f.wideScores()[:f.n], func(score float64) bool { return !isNarrow(score) })
 }
 
 // members returns the bytes of all members, including removed ones.
@@ -120,13 +191,13 @@ func (f *packed) memberAt(end int) string {
 	return unsafe.String((*byte)(unsafe.Add(p, -n)), n)
 }
 
-func (f *packed) element(i int) Element { return Element{f.member(i), f.scores()[i]} }
+func (f *packed) element(i int) Element { return Element{f.member(i), f.score(i)} }
 
 // garbage returns the number of bytes of removed members.
-func (f *packed) garbage() int { return f.bytes() - int(f.start) - int(f.liveBytes) }
+func (f *packed) garbage() int { return f.bytes() - int(f.start) - f.liveBytes() }
 
 // free returns the number of unused bytes between tags and members.
-func (f *packed) free() int { return int(f.start) - packedHeader - packedPerElement*int(f.capacity) }
+func (f *packed) free() int { return int(f.start) - packedHeader - f.perElement()*int(f.capacity) }
 
 // tagOf returns an 8-bit hash of a member. All bytes of the member count. The hash
 // is not keyed: an attacker can choose members with equal tags, which costs at most
@@ -169,23 +240,30 @@ func (f *packed) find(member string, tag uint8) int {
 // search returns the number of elements that order before (score, member). It is
 // leaf.search for a packed set.
 func (f *packed) search(score float64, member string) int {
-	if f == nil {
+	switch {
+	case f == nil:
+		return 0
+	case f.wide():
+		scores := f.wideScores()[:f.n]
+		return tieBreak(f, scores, score, lowerBound(scores, score), member)
+	}
+	scores, least := f.narrowScores()[:f.n], math.Ceil(score)
+	switch {
+	case least > math.MaxInt32:
+		return len(scores)
+	case least < math.MinInt32:
 		return 0
 	}
-	scores := f.scores()[:f.n]
-	lo, n := 0, len(scores)
-	for n > 0 {
-		half := int(uint(n) >> 1)
-		next := lo + half + 1
-		if !(scores[lo+half] < score) {
-			next = lo
-		}
-		n -= half + 1
-		if next == lo {
-			n = half
-		}
-		lo = next
+	lo := lowerBound(scores, int32(least))
+	if least != score {
+		return lo
 	}
+	return tieBreak(f, scores, int32(score), lo, member)
+}
+
+// tieBreak returns the first index from lo on whose element does not order before (score,
+// member). No score from lo on is less than score.
+func tieBreak[T int32 | float64](f *packed, scores []T, score T, lo int, member string) int {
 	for hi := len(scores); lo < hi && scores[lo] == score; {
 		h := int(uint(lo+hi) >> 1)
 		switch {
@@ -199,12 +277,19 @@ func (f *packed) search(score float64, member string) int {
 }
 
 // copyOf returns a copy without garbage, with the given capacity for elements and
-// space for member bytes.
-func (f *packed) copyOf(capacity, space int) *packed {
-	c := newPacked(capacity, space)
+// space for member bytes. The copy is wide if its elements or wide say so.
+func (f *packed) copyOf(capacity, space int, wide bool) *packed {
+	c := newPacked(capacity, space, wide || f.needsWide())
 	c.size |= f.size & packedMarked
-	c.n, c.liveBytes = f.n, f.liveBytes
-	copy(c.scores(), f.scores()[:f.n])
+	c.n = f.n
+	c.live |= f.live &^ packedWide
+	if n := f.scoreSize(); c.scoreSize() == n {
+		copy(unsafe.Slice((*byte)(c.field(packedHeader)), n*int(f.n)), unsafe.Slice((*byte)(f.field(packedHeader)), n*int(f.n)))
+	} else {
+		for i := range int(f.n) {
+			c.setScore(i, f.score(i))
+		}
+	}
 	copy(c.tags(), f.tags()[:f.n])
 	offsets := c.offsets()
 	// Often the removed members are those that were added first, as in a sliding window:
@@ -213,7 +298,7 @@ func (f *packed) copyOf(capacity, space int) *packed {
 		for i, offset := range f.offsets()[:f.n] {
 			offsets[i] = offset - uint16(garbage)
 		}
-		c.start -= f.liveBytes
+		c.start -= uint16(f.liveBytes())
 		copy(c.members(), f.members())
 		return c
 	}
@@ -250,30 +335,30 @@ func (f *packed) appendMember(member string) (offset uint16) {
 	return uint16(f.bytes() - end)
 }
 
-// writable returns the elements in a buffer that is not shared and, if more is not
-// 0, has space for one more element whose member takes more bytes, length byte
-// included.
-func (f *packed) writable(more int) *packed {
+// writable returns the elements in a buffer that is not shared, is wide if wide says so,
+// and, if more is not 0, has space for one more element whose member takes more bytes,
+// length byte included.
+func (f *packed) writable(more int, wide bool) *packed {
 	n := 0
 	if more > 0 {
 		n = 1
 	}
 	if f == nil {
-		return newPacked(n, more)
+		return newPacked(n, more, wide)
 	}
 	arrays := 0
 	if n += int(f.n); n > int(f.capacity) {
-		arrays = packedPerElement
+		arrays = f.perElement()
 	}
-	if f.size&packedShared == 0 && f.free() >= more+arrays {
+	if f.size&packedShared == 0 && (f.wide() || !wide) && f.free() >= more+arrays {
 		if arrays > 0 {
 			f.growArrays(more)
 		}
 		return f
 	}
-	space := int(f.liveBytes) + more
-	needed := packedPerElement*n + space
-	return f.copyOf(n, space+min(needed/8, f.garbage()))
+	space := f.liveBytes() + more
+	needed := f.perElement()*n + space
+	return f.copyOf(n, space+min(needed/8, f.garbage()), wide)
 }
 
 // growArrays increases the capacity of the arrays by one element or more: as many
@@ -281,28 +366,29 @@ func (f *packed) writable(more int) *packed {
 // bytes.
 func (f *packed) growArrays(each int) {
 	capacity := int(f.capacity)
-	grown := min(capacity+max(1, min(capacity/8, f.free()/(packedPerElement+each))), packedMax)
+	grown := min(capacity+max(1, min(capacity/8, f.free()/(f.perElement()+each))), packedMax)
 	// From the last array to the first, because the new area of each array overlaps
 	// the old area of the next.
-	copy(unsafe.Slice((*uint8)(f.field(packedHeader+10*grown)), capacity), f.tags())
-	copy(unsafe.Slice((*uint16)(f.field(packedHeader+8*grown)), capacity), f.offsets())
+	copy(unsafe.Slice((*uint8)(f.field(packedHeader+(f.scoreSize()+2)*grown)), capacity), f.tags())
+	copy(unsafe.Slice((*uint16)(f.field(packedHeader+f.scoreSize()*grown)), capacity), f.offsets())
 	f.capacity = uint8(grown)
 }
 
 // insert inserts an element at index i. The set must have fewer than packedMax
 // elements. Like every update of a packed set it returns the current buffer.
 func (f *packed) insert(i int, score float64, member string, tag uint8) *packed {
-	f = f.writable(1 + len(member))
+	f = f.writable(1+len(member), !isNarrow(score))
 	n := int(f.n)
 	f.n++
-	f.liveBytes += uint16(1 + len(member))
-	scores, offsets, tags := f.scores()[:n+1], f.offsets()[:n+1], f.tags()[:n+1]
+	f.live += uint16(1 + len(member))
+	offsets, tags := f.offsets()[:n+1], f.tags()[:n+1]
 	if i < n {
-		copy(scores[i+1:], scores[i:])
+		f.moveScores(i+1, i, n-i)
 		copy(offsets[i+1:], offsets[i:])
 		copy(tags[i+1:], tags[i:])
 	}
-	scores[i], offsets[i], tags[i] = score, f.appendMember(member), tag
+	f.setScore(i, score)
+	offsets[i], tags[i] = f.appendMember(member), tag
 	return f
 }
 
@@ -310,26 +396,26 @@ func (f *packed) insert(i int, score float64, member string, tag uint8) *packed 
 // elements below the new (score, member), counted with element i at its old
 // position.
 func (f *packed) move(i, j int, score float64) *packed {
-	f = f.writable(0)
+	f = f.writable(0, !isNarrow(score))
 	f.size = f.size&^packedMoves | (f.size+packedMove)&packedMoves
-	scores := f.scores()
 	if j == i || j == i+1 {
-		scores[i] = score
+		f.setScore(i, score)
 		return f
 	}
 	offsets, tags := f.offsets(), f.tags()
 	offset, tag := offsets[i], tags[i]
 	if i < j {
 		j--
-		copy(scores[i:j], scores[i+1:])
+		f.moveScores(i, i+1, j-i)
 		copy(offsets[i:j], offsets[i+1:])
 		copy(tags[i:j], tags[i+1:])
 	} else {
-		copy(scores[j+1:i+1], scores[j:])
+		f.moveScores(j+1, j, i-j)
 		copy(offsets[j+1:i+1], offsets[j:])
 		copy(tags[j+1:i+1], tags[j:])
 	}
-	scores[j], offsets[j], tags[j] = score, offset, tag
+	f.setScore(j, score)
+	offsets[j], tags[j] = offset, tag
 	return f
 }
 
@@ -338,19 +424,19 @@ func (f *packed) move(i, j int, score float64) *packed {
 // space from writable. With a threshold of one half, a set that shrinks from 10 to
 // 5 elements keeps the memory for 10.
 func (f *packed) removeRange(lo, hi int) *packed {
-	f = f.writable(0)
+	f = f.writable(0, false)
 	n := int(f.n)
 	for i := lo; i < hi; i++ {
-		f.liveBytes -= uint16(1 + len(f.member(i)))
+		f.live -= uint16(1 + len(f.member(i)))
 	}
-	scores, offsets, tags := f.scores()[:n], f.offsets()[:n], f.tags()[:n]
-	copy(scores[lo:], scores[hi:])
+	offsets, tags := f.offsets()[:n], f.tags()[:n]
+	f.moveScores(lo, hi, n-hi)
 	copy(offsets[lo:], offsets[hi:])
 	copy(tags[lo:], tags[hi:])
 	n -= hi - lo
 	f.n = uint8(n)
-	if needed := packedHeader + packedPerElement*n + int(f.liveBytes); f.bytes() > needed+needed/2+64 {
-		return f.copyOf(n, int(f.liveBytes))
+	if needed := packedHeader + f.perElement()*n + f.liveBytes(); f.bytes() > needed+needed/2+64 {
+		return f.copyOf(n, f.liveBytes(), false)
 	}
 	return f
 }
@@ -360,15 +446,18 @@ func pack(elements []Element) *packed {
 	if len(elements) == 0 {
 		return nil
 	}
-	space := 0
+	space, wide := 0, false
 	for _, e := range elements {
 		space += 1 + len(e.Member)
+		wide = wide || !isNarrow(e.Score)
 	}
-	f := newPacked(len(elements), space)
-	f.n, f.liveBytes = f.capacity, uint16(space)
-	scores, offsets, tags := f.scores(), f.offsets(), f.tags()
+	f := newPacked(len(elements), space, wide)
+	f.n = f.capacity
+	f.live |= uint16(space)
+	offsets, tags := f.offsets(), f.tags()
 	for i, e := range elements {
-		scores[i], offsets[i], tags[i] = e.Score, f.appendMember(e.Member), tagOf(e.Member)
+		f.setScore(i, e.Score)
+		offsets[i], tags[i] = f.appendMember(e.Member), tagOf(e.Member)
 	}
 	return f
 }
@@ -380,14 +469,14 @@ func (f *packed) unpack() []Element {
 		return nil
 	}
 	elements := make([]Element, f.n, int(f.n)+1)
-	joined := make([]byte, 0, int(f.liveBytes)-int(f.n))
+	joined := make([]byte, 0, f.liveBytes()-int(f.n))
 	for i := range elements {
 		joined = append(joined, f.member(i)...)
 	}
 	rest := view(joined)
 	for i := range elements {
 		n := len(f.member(i))
-		elements[i] = Element{rest[:n], f.scores()[i]}
+		elements[i] = Element{rest[:n], f.score(i)}
 		rest = rest[n:]
 	}
 	return elements

@@ -2,6 +2,7 @@ package zset
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -79,8 +80,8 @@ func TestPackedModel(t *testing.T) {
 				}
 			}
 			kept.check(t)
-			if f := packedOf(c.set); f != nil && f.bytes() > 2*(packedHeader+packedPerElement*size+int(f.liveBytes))+200 {
-				t.Errorf("%d elements of %d bytes take %d", f.n, f.liveBytes, f.bytes())
+			if f := packedOf(c.set); f != nil && f.bytes() > 2*(packedHeader+f.perElement()*size+f.liveBytes())+200 {
+				t.Errorf("%d elements of %d bytes take %d", f.n, f.liveBytes(), f.bytes())
 			}
 		})
 	}
@@ -133,11 +134,11 @@ func TestPackedSlidingWindow(t *testing.T) {
 			t.Fatalf("%d elements, want %d", s.Len(), alive)
 		}
 		kept.check(t)
-		need := packedHeader + (alive+1)*(packedPerElement+15)
+		need := packedHeader + (alive+1)*(packedPerElement(false)+15)
 		if most > need*3/2+16 {
 			t.Errorf("%d elements need %d bytes and had %d", alive, need, most)
 		}
-		if limit := rounds*3/alive + 50; alive >= 4 && made > limit {
+		if limit := rounds*4/alive + 50; alive >= 4 && made > limit {
 			t.Errorf("%d elements: %d buffers for %d additions, want at most %d", alive, made, rounds, limit)
 		}
 	}
@@ -152,7 +153,7 @@ func TestPackedShrinks(t *testing.T) {
 	for s.Len() > 1 {
 		s.PopMin(1)
 		f := packedOf(&s)
-		if need := packedHeader + packedPerElement*int(f.n) + int(f.liveBytes); f.bytes() > 2*need+32 {
+		if need := packedHeader + f.perElement()*int(f.n) + f.liveBytes(); f.bytes() > 2*need+32 {
 			t.Fatalf("%d elements take %d bytes, and need %d", f.n, f.bytes(), need)
 		}
 	}
@@ -215,7 +216,7 @@ func TestTagDistribution(t *testing.T) {
 // TestPackedAllocations bounds the allocations of additions. Other operations must
 // not allocate.
 func TestPackedAllocations(t *testing.T) {
-	perBuffer := testing.AllocsPerRun(20, func() { newPacked(5, 40) }) // 2 under the race detector
+	perBuffer := testing.AllocsPerRun(20, func() { newPacked(5, 40, false) }) // 2 under the race detector
 	for _, size := range []int{5, 16, 100, packedMax} {
 		members := make([][]byte, size)
 		for i := range members {
@@ -384,4 +385,49 @@ func TestMark(t *testing.T) {
 func packedOf(s *Set) *packed {
 	f, _ := s.packed()
 	return f
+}
+
+// TestPackedWidth checks which scores make a buffer wide, that a copy without them is
+// narrow again, and the order of scores at the limits of 32 bits.
+func TestPackedWidth(t *testing.T) {
+	const limit = 1 << 31
+	for _, c := range []struct {
+		score float64
+		wide  bool
+	}{
+		{0, false}, {1, false}, {-1, false}, {limit - 1, false}, {-limit, false},
+		{math.Copysign(0, -1), true}, {0.5, true}, {limit, true}, {-limit - 1, true}, {math.Inf(1), true}, {math.Inf(-1), true}, {1e300, true},
+	} {
+		var s Set
+		s.Add("a", 5)
+		s.Add("b", c.score)
+		if got := packedOf(&s).wide(); got != c.wide {
+			t.Errorf("wide is %v with the score %v", got, c.score)
+		}
+		if got, _ := s.Score("b"); math.Float64bits(got) != math.Float64bits(c.score) {
+			t.Errorf("the score is %v, want %v", got, c.score)
+		}
+		s.Remove("b")
+		for i := range 8 { // until the buffer is full
+			s.Add(strings.Repeat(fmt.Sprint(i), 30), float64(i))
+		}
+		if err := s.Check(); err != nil || packedOf(&s).wide() {
+			t.Errorf("wide without the score %v, or %v", c.score, err)
+		}
+	}
+	var s Set
+	for i, score := range []float64{-limit, -7, 0, 7, limit - 1} {
+		s.Add(fmt.Sprint(i), score)
+	}
+	for _, c := range []struct {
+		min  float64
+		rank int
+	}{
+		{math.Inf(-1), 0}, {-limit - 0.5, 0}, {-limit, 0}, {-limit + 0.5, 1}, {-7.5, 1}, {-7, 1}, {-6.5, 2}, {math.Copysign(0, -1), 2},
+		{0.5, 3}, {7, 3}, {7.5, 4}, {limit - 1, 4}, {limit - 0.5, 5}, {limit, 5}, {math.Inf(1), 5},
+	} {
+		if lo, _ := s.ScoreSpan(ScoreRange{Min: c.min, Max: math.Inf(1)}); lo != c.rank {
+			t.Errorf("%d scores are less than %v, want %d", lo, c.min, c.rank)
+		}
+	}
 }

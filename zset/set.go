@@ -207,7 +207,7 @@ func (s *Set) Len() int {
 func (s *Set) Score(member string) (float64, bool) {
 	if f, ok := s.packed(); ok {
 		if i := f.find(member, tagOf(member)); i >= 0 {
-			return f.scores()[i], true
+			return f.score(i), true
 		}
 		return 0, false
 	}
@@ -242,7 +242,7 @@ func (s *Set) apply(member string, score float64, cond Cond, incr bool) (o Outco
 		s.setPacked(f.insert(f.search(score, member), score, member, tag))
 		return o, 0, score
 	}
-	old = f.scores()[i]
+	old = f.score(i)
 	if incr {
 		score += old
 	}
@@ -303,7 +303,7 @@ func (s *Set) Remove(member string) (score float64, ok bool) {
 		if i < 0 {
 			return 0, false
 		}
-		score = f.scores()[i]
+		score = f.score(i)
 		s.removeRange(i, i+1)
 		return score, true
 	}
@@ -391,9 +391,9 @@ func (s *Set) ascend(lo, hi int, yield func(string, float64) bool) {
 		return
 	}
 	was := f.header()
-	size, offsets := f.bytes(), f.offsets()[lo:hi]
-	for i, score := range f.scores()[lo:hi] {
-		if !yield(f.memberAt(size-int(offsets[i])), score) {
+	size := f.bytes()
+	for i, offset := range f.offsets()[lo:hi] {
+		if !yield(f.memberAt(size-int(offset)), f.score(lo+i)) {
 			return
 		}
 		if now, _ := s.packed(); now != f || f.header() != was {
@@ -414,9 +414,9 @@ func (s *Set) descend(lo, hi int, yield func(string, float64) bool) {
 		return
 	}
 	was := f.header()
-	size, offsets, scores := f.bytes(), f.offsets()[lo:hi], f.scores()[lo:hi]
-	for i := hi - lo - 1; i >= 0; i-- {
-		if !yield(f.memberAt(size-int(offsets[i])), scores[i]) {
+	size, offsets := f.bytes(), f.offsets()
+	for i := hi - 1; i >= lo; i-- {
+		if !yield(f.memberAt(size-int(offsets[i])), f.score(i)) {
 			return
 		}
 		if now, _ := s.packed(); now != f || f.header() != was {
@@ -508,7 +508,7 @@ func (s *Set) SetMark(on bool) {
 	case !ok:
 		s.indexed().marked = on
 	case f != nil:
-		f = f.writable(0)
+		f = f.writable(0, false)
 		f.size ^= packedMarked
 		s.setPacked(f)
 	}
@@ -569,13 +569,13 @@ func (s *Set) Weight() int {
 func (s *Set) Bytes() int {
 	size := s.bytes()
 	if f, _ := s.packed(); f != nil {
-		size += f.bytes() - (int(f.liveBytes) - int(f.n))
+		size += f.bytes() - (f.liveBytes() - int(f.n))
 	}
 	if d := s.Deadlines(); d != nil {
 		size += d.Bytes()
 		// The deadline index has its own copies of members.
 		if f, ok := d.packed(); ok {
-			size += int(f.liveBytes)
+			size += f.liveBytes()
 		} else {
 			size += d.indexed().index.arena.liveBytes
 		}
