@@ -350,6 +350,55 @@ func TestSyncOfTools(t *testing.T) {
 	}
 }
 
+// TestSyncVersions checks which version of an RDB file replicas receive by what they
+// announce: that of the oldest of those that share a transfer.
+func TestSyncVersions(t *testing.T) {
+	const plain, redis8, valkey = "capa eof capa psync2", "capa eof capa rdb-channel-repl", "version 9.1.2"
+	for _, test := range []struct {
+		version   string
+		announced []string
+	}{
+		{"REDIS0009", []string{plain}},
+		{"REDIS0010", []string{redis8}},
+		{"REDIS0010", []string{valkey}},
+		{"REDIS0009", []string{"capa zsetd version 9.0.0"}},
+		{"REDIS0010", []string{valkey, redis8}},
+		{"REDIS0009", []string{redis8, plain}},
+	} {
+		p := primaryOf(t, map[string]string{"repl-diskless-sync-delay": "3600"})
+		p.run(values()...)
+		var replicas []*bufio.Reader
+		for _, announced := range test.announced {
+			nc, err := net.Dial("tcp", p.srv.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			nc.SetDeadline(time.Now().Add(time.Minute))
+			r := bufio.NewReader(nc)
+			fmt.Fprintf(nc, "REPLCONF %s\r\n", announced)
+			if line, err := r.ReadString('\n'); line != "+OK\r\n" {
+				t.Fatal(line, err)
+			}
+			fmt.Fprint(nc, "PSYNC ? -1\r\n")
+			replicas = append(replicas, r)
+		}
+		wait.Until(t, "the replicas wait", func() bool { return p.primary.info("connected_slaves") == strconv.Itoa(len(replicas)) })
+		p.run("CONFIG SET repl-diskless-sync-delay 0")
+		for i, r := range replicas {
+			for line := ""; !strings.HasPrefix(line, "$"); {
+				var err error
+				if line, err = r.ReadString('\n'); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if head, err := r.Peek(len(test.version)); err != nil || string(head) != test.version {
+				t.Errorf("%q: replica %d receives %q, %v", test.announced, i, head, err)
+			}
+		}
+	}
+}
+
 // TestReplicaUnderLoad checks that a replica which is synchronized, cut off and
 // synchronized again while clients change all keys has the same data in the end.
 func TestReplicaUnderLoad(t *testing.T) {

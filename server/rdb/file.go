@@ -303,12 +303,13 @@ func moduleName(n uint64) string {
 type Target uint8
 
 const (
-	Any     Target = iota // the oldest Redis that supports the contents, 5.0 at least
-	Redis5                // Redis 5.0 and later, Valkey
-	Redis7                // Redis 7.0 and later, Valkey
-	Redis8                // Redis 7.4 and later
-	Valkey9               // Valkey 9 and later
-	Replica               // the oldest Redis that supports the contents, and all later ones and Valkey; see [Writer.AppendDeadlines] for the deadlines of fields
+	Any      Target = iota // the oldest Redis that supports the contents, 5.0 at least
+	Redis5                 // Redis 5.0 and later, Valkey
+	Redis7                 // Redis 7.0 and later, Valkey
+	Redis8                 // Redis 7.4 and later
+	Valkey9                // Valkey 9 and later
+	Replica                // the oldest Redis that supports the contents, and all later ones and Valkey; see [Writer.AppendDeadlines] for the deadlines of fields
+	Replica7               // Replica, since Redis 7.0: it loads small values as they are, without conversion and compression
 )
 
 // Functions reports whether files for the target have libraries of functions.
@@ -340,7 +341,7 @@ func (w *Writer) AppendHead(dst []byte) []byte {
 		dst = fmt.Appendf(dst, "%s%03d", magicValkey, versionValkey)
 	case Redis8:
 		dst = fmt.Appendf(dst, "%s%04d", magic, versionTimed)
-	case Redis7:
+	case Redis7, Replica7:
 		dst = fmt.Appendf(dst, "%s%04d", magic, version)
 	default:
 		dst = fmt.Appendf(dst, "%s%04d", magic, versionPortable)
@@ -379,7 +380,10 @@ func (w *Writer) appendKey(dst []byte, db int, key string, value any, deadline i
 	}
 	form := rowOf(value).form(w.codec, value, w.target)
 	dst = w.codec.appendText(append(dst, form), []byte(key))
-	return w.codec.appendValue(dst, form, value)
+	w.codec.plain = w.target == Replica7
+	dst = w.codec.appendValue(dst, form, value)
+	w.codec.plain = false
+	return dst
 }
 
 // appendSelect appends the selection of a database, unless it is selected.

@@ -52,9 +52,9 @@ func rowOf(value any) kindRow {
 	panic("BUG: a kind without a row")
 }
 
-func listForm(_ *Codec, _ any, to Target) byte {
-	if to.portable() {
-		return typeList
+func listForm(c *Codec, v any, to Target) byte {
+	if to.portable() || to == Replica7 && v.(*sequence.List).Encoding(c.Limits.ListMaxListpackSize) != "listpack" {
+		return typeList // it can be written in parts
 	}
 	return typeListQuicklist2
 }
@@ -84,7 +84,7 @@ func setForm(c *Codec, v any, to Target) byte {
 func appendSetForm(c *Codec, dst []byte, form byte, v any) []byte {
 	s := v.(*keyspace.Set)
 	if form == typeSetIntset {
-		return c.appendText(dst, c.intset(s))
+		return c.appendPack(dst, c.intset(s))
 	}
 	dst = appendLength(dst, uint64(s.Len()))
 	for member := range s.All() {
@@ -121,7 +121,7 @@ func appendHashForm(c *Codec, dst []byte, form byte, v any) []byte {
 		for field, value := range h.All() {
 			c.pack = appendPackedText(appendPackedText(c.pack, field), value)
 		}
-		return c.appendText(dst, c.end(2*h.Len()))
+		return c.appendPack(dst, c.end(2*h.Len()))
 	}
 	dst = appendLength(dst, uint64(h.Len()))
 	for field, value := range h.All() {
@@ -198,7 +198,7 @@ func appendZsetForm(c *Codec, dst []byte, form byte, v any) []byte {
 		for member, score := range s.All() {
 			c.pack = appendPackedScore(appendPackedText(c.pack, member), score)
 		}
-		return c.appendText(dst, c.end(2*s.Len()))
+		return c.appendPack(dst, c.end(2*s.Len()))
 	}
 	dst = appendLength(dst, uint64(s.Len()))
 	for member, score := range s.Backward() { // Redis loads elements faster in descending order
@@ -226,7 +226,7 @@ func streamForm(_ *Codec, v any, to Target) byte {
 		return typeStream4
 	case to == Redis8, to == Valkey9:
 		return typeStream3
-	case to == Redis7, to == payload, (to == Any || to == Replica) && !PlainStream(v.(*sequence.Stream)):
+	case to == Redis7, to == Replica7, to == payload, (to == Any || to == Replica) && !PlainStream(v.(*sequence.Stream)):
 		return typeStream2
 	}
 	return typeStream

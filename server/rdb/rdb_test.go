@@ -287,7 +287,7 @@ func TestProducers(t *testing.T) {
 	if text := fmt.Sprint(identifiers(got)); err != nil || text != want {
 		t.Errorf("DUMP: %s, %v", text, err)
 	}
-	for _, target := range []Target{Any, Redis5, Redis7, Redis8, Valkey9, Replica} {
+	for _, target := range []Target{Any, Redis5, Redis7, Redis8, Valkey9, Replica, Replica7} {
 		w := NewWriter(c, target)
 		file := w.AppendEnd(w.AppendKey(w.AppendDeadlines(w.AppendHead(nil), s), 0, "s", s, 0))
 		if _, err := c.ReadFile(bytes.NewReader(file), func(e Entry) error {
@@ -373,6 +373,7 @@ func TestTargets(t *testing.T) {
 		{Redis8, "REDIS0012", typeHashTimed, typeStream3},
 		{Valkey9, "VALKEY080", typeHashValkey, typeStream3},
 		{Replica, "REDIS0009", typeHash, typeStream2},
+		{Replica7, "REDIS0010", typeHash, typeStream2},
 	} {
 		w := NewWriter(c, test.target)
 		hash, stream := hashForm(c, h, test.target), streamForm(c, x, test.target)
@@ -421,7 +422,7 @@ func TestDeadlineFields(t *testing.T) {
 	for name := range plain.Deadlines().Clone().All() {
 		plain.SetDeadline(name, 0)
 	}
-	for _, target := range []Target{Any, Redis5, Redis7, Redis8, Valkey9, Replica} {
+	for _, target := range []Target{Any, Redis5, Redis7, Redis8, Valkey9, Replica, Replica7} {
 		w := NewWriter(c, target)
 		file := w.AppendHead(nil)
 		for key, v := range map[string]any{"h": h, "z": z, "plain": plain} {

@@ -66,9 +66,10 @@ type Codec struct {
 	// before the keys of that. It may be nil. The number may be wrong.
 	Announced func(db, keys uint64)
 
-	crc  *crcTables
-	lzf  lzf
-	pack []byte // a listpack under construction
+	crc   *crcTables
+	lzf   lzf
+	pack  []byte // a listpack under construction
+	plain bool   // appendPack does not compress
 
 	elements []zset.Element // of the sorted set that is read
 
@@ -203,6 +204,14 @@ func (c *Codec) appendText(dst, b []byte) []byte {
 	return append(appendLength(dst, uint64(len(b))), b...)
 }
 
+// appendPack appends a small value in its encoding in memory.
+func (c *Codec) appendPack(dst, b []byte) []byte {
+	if c.plain {
+		return append(appendLength(dst, uint64(len(b))), b...)
+	}
+	return c.appendText(dst, b)
+}
+
 // intset returns a set of integers in Redis's encoding in memory.
 func (c *Codec) intset(s *keyspace.Set) []byte {
 	size := 2
@@ -244,7 +253,7 @@ func (c *Codec) appendList(dst []byte, l *sequence.List) []byte {
 	flush := func() {
 		if n > 0 {
 			body = append(body, packed)
-			body = c.appendText(body, c.end(n))
+			body = c.appendPack(body, c.end(n))
 			nodes++
 		}
 		n = 0

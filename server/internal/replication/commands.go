@@ -165,6 +165,8 @@ func replconf(c *engine.Call) {
 		case protocol.EqualFold(option, "CAPA"):
 			r.eof = r.eof || protocol.EqualFold(value, "EOF")
 			r.psync2 = r.psync2 || protocol.EqualFold(value, "PSYNC2")
+			r.packed = r.packed || protocol.EqualFold(value, "RDB-CHANNEL-REPL") // since Redis 8.0
+			r.zsetd = r.zsetd || protocol.EqualFold(value, "ZSETD")              // other primaries ignore it
 		case protocol.EqualFold(option, "ACK"):
 			if n, ok := protocol.ParseInt(value); ok && c.Session.Replica {
 				r.acknowledge(n)
@@ -181,6 +183,7 @@ func replconf(c *engine.Call) {
 		case protocol.EqualFold(option, "GETACK"):
 			return // for replicas
 		case protocol.EqualFold(option, "VERSION"):
+			r.packed = true // of Valkey, since 8.0
 		case protocol.EqualFold(option, "RDB-ONLY"):
 			if n := number(); c.Err() == "" {
 				r.rdbOnly = n == 1

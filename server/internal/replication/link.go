@@ -209,7 +209,7 @@ func (l *link) options() psync.Options {
 	c := &l.p.engine.Config
 	o := psync.Options{
 		User: c.PrimaryUser, Password: c.PrimaryPassword,
-		Port: c.ReplicaAnnouncePort, Address: c.ReplicaAnnounceIP,
+		Port: c.ReplicaAnnouncePort, Address: c.ReplicaAnnounceIP, Capabilities: []string{"zsetd"},
 		Timeout: time.Duration(c.ReplTimeout) * time.Second,
 	}
 	if o.Port == 0 && c.TLSReplication {

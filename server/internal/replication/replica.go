@@ -20,6 +20,8 @@ type replica struct {
 	address   string // that others reach it at; empty for that of the connection
 	eof       bool   // it understands a transfer without a length
 	psync2    bool   // it understands a new replication ID in +CONTINUE
+	packed    bool   // it loads the types of Redis 7.0
+	zsetd     bool   // it is a zsetd, which loads those of Redis 5.0 faster
 	rdbOnly   bool   // it wants the data and no stream
 	functions bool   // of the data it wants the function libraries only
 

@@ -96,11 +96,13 @@ func (p *Primary) beginTransfer(group []*replica) {
 			t.sizes[i] = [2]int{db.Len(), db.Volatile()}
 		}
 	}
-	switch p.engine.Config.ReplFieldDeadlines {
-	case "redis":
+	switch fields := p.engine.Config.ReplFieldDeadlines; {
+	case fields == "redis":
 		t.target = rdb.Redis8
-	case "valkey":
+	case fields == "valkey":
 		t.target = rdb.Valkey9
+	case !slices.ContainsFunc(group, func(r *replica) bool { return !r.packed || r.zsetd }):
+		t.target = rdb.Replica7
 	}
 	if p.link != nil {
 		t.db = p.link.db // the primary of this server does not select it again
