@@ -493,7 +493,19 @@ func (o *keyScan) keys(c *engine.Call, cursor uint64) (next uint64, found []stri
 		}
 	})
 	// Expired keys are removed now, of each type: the table must not change during Scan.
+	defer leaveExpired(c)()
 	return next, slices.DeleteFunc(found, func(key string) bool { return !c.DB.Has(protocol.BytesOf(key)) })
+}
+
+// leaveExpired keeps expired keys in memory, hidden, until resume is called, if
+// lazyexpire-nested-arbitrary-keys wants that: their removal is no part of the transaction or
+// script that has not named them.
+func leaveExpired(c *engine.Call) (resume func()) {
+	if !c.Nested || c.Engine.Config.LazyExpireNested || c.Engine.PausedUntil != 0 {
+		return func() {}
+	}
+	c.Engine.Keys.Freeze()
+	return c.Engine.Keys.Thaw
 }
 
 // replyKeys replies a cursor and keys.
@@ -515,6 +527,7 @@ func randomkeyRow() engine.Command {
 }
 
 func randomkey(c *engine.Call) {
+	defer leaveExpired(c)()
 	e := c.DB.Random(c.Rand())
 	if e == nil && c.Engine.PausedUntil != 0 && c.DB.Len() == c.DB.Volatile() {
 		e = c.DB.AnyKey(c.Rand(), false) // as in Redis, which removes no expired keys meanwhile
@@ -625,7 +638,7 @@ func renameKey(c *engine.Call, nx bool) bool {
 	kind := keyspace.KindOf(e.Value())
 	c.DB.Move(e, c.DB, name)
 	c.Changed(key, engine.ClassGeneric, "rename_from")
-	c.Changed(name, engine.ClassGeneric, "rename_to")
+	c.Followed(name, engine.ClassGeneric, "rename_to")
 	if there {
 		c.Overwrote(c.DB, name, old, kind)
 	}

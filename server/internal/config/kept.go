@@ -188,7 +188,6 @@ func keptParameters() []Parameter {
 		keptYesNo("replica-ignore-disk-write-errors", false, "no effect: a replica goes on if its data cannot be saved"),
 		keptYesNo("repl-rdb-channel", true, "no effect: a transfer and the stream share one connection").hide(),
 		keptSize("replica-full-sync-buffer-limit", 0, 0, math.MaxInt64, "no effect: the stream that waits for the end of a transfer waits at the primary"),
-		keptYesNo("lazyexpire-nested-arbitrary-keys", true, exactExpiry).hide(),
 		keptYesNo("repl-disable-tcp-nodelay", false, "no effect: output is written at once"),
 
 		// The cluster.

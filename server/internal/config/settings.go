@@ -112,6 +112,7 @@ type Settings struct {
 	ReplicaAnnounceIP      string
 	ReplicaAnnouncePort    int64
 	ReplDisklessLoad       string
+	LazyExpireNested       bool
 	TLSReplication         bool
 
 	MinReplicas       int64

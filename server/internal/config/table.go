@@ -147,6 +147,8 @@ func Parameters() []Parameter {
 		enum("repl-diskless-load", "disabled", func(c *Settings) *string { return &c.ReplDisklessLoad }, "disabled", "on-empty-db", "swapdb", "flushdb").
 			about("What a replica does with its data while it receives those of the primary, always without a file: `swapdb` serves them until the new ones are complete, which takes the memory of both; " +
 				"the others drop them first."),
+		yesNo("lazyexpire-nested-arbitrary-keys", true, func(c *Settings) *bool { return &c.LazyExpireNested }).hide().
+			about("Whether SCAN and RANDOMKEY remove the expired keys that they find while a transaction or a script runs; they never reply them."),
 		number("rdb-key-save-delay", 0, math.MinInt32, math.MaxInt32, func(c *Settings) *int64 { return &c.ReplKeyDelay }).hide().
 			about("Microseconds that a transfer to replicas waits after each key, for tests; -n means one after every n keys."),
 		enum("repl-field-deadlines", "no", func(c *Settings) *string { return &c.ReplFieldDeadlines }, "no", "redis", "valkey").immutable().hide().
