@@ -152,3 +152,26 @@ func TestSave(t *testing.T) {
 		t.Errorf("without a file: %v", err)
 	}
 }
+
+// TestCountedChanges checks what counts in rdb_changes_since_last_save.
+func TestCountedChanges(t *testing.T) {
+	srv := openForTest(t, Options{})
+	for _, test := range []struct {
+		command string
+		want    int64
+	}{
+		{"RPUSH l a", 1},
+		{"LMOVE l other LEFT LEFT", 1}, // and removes l
+		{"LPOP other", 1},
+		{"RENAME s t", 1},
+		{"SPOP t", 1},
+		{"DEL absent", 0},
+	} {
+		mustDo(t, srv, "SADD", "s", "m")
+		before := srv.Stats().Changes
+		mustDo(t, srv, strings.Fields(test.command))
+		if got := srv.Stats().Changes - before; got != test.want {
+			t.Errorf("%s counts as %d changes, want %d", test.command, got, test.want)
+		}
+	}
+}

@@ -141,7 +141,7 @@ func moveElement(c *engine.Call, source, destination []byte, from, to side) bool
 	dst.Fit(c.Limits().ListMaxListpackSize)
 	c.Changed(destination, engine.ClassList, to.pushed())
 	src.Fit(c.Limits().ListMaxListpackSize)
-	c.Changed(source, engine.ClassList, from.popped())
+	c.Followed(source, engine.ClassList, from.popped())
 	c.Reply.Bulk(b)
 	return true
 }

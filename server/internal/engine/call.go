@@ -196,7 +196,7 @@ func (c *Call) RemoveEmpty() {
 		if o.Created {
 			c.Engine.Scope.forget(c.DB.ID(), o.Entry.Key())
 		} else {
-			c.Changed(key, ClassGeneric, "del")
+			c.Followed(key, ClassGeneric, "del")
 		}
 	}
 	c.Edited = c.Edited[:0]
@@ -274,6 +274,12 @@ func (d *InPlace[T]) Replaced(e *keyspace.Entry) {
 // this call. The key is borrowed until then.
 func (c *Call) Changed(key []byte, class EventClass, event string) {
 	c.Engine.Scope.changed(c.DB.ID(), protocol.View(key), class, event)
+}
+
+// Followed is Changed for a change that counts together with the one before it, as both keys
+// of a move do.
+func (c *Call) Followed(key []byte, class EventClass, event string) {
+	c.Engine.Scope.followed(c.DB.ID(), protocol.View(key), class, event)
 }
 
 // ChangedUnwatched is Changed for changes that Redis does not count as changes of the

@@ -178,7 +178,7 @@ func (srv *Engine) hooks() keyspace.Hooks {
 			}
 			u.changed(db.ID(), key, class, event)
 			if emptied {
-				u.changed(db.ID(), key, ClassGeneric, "del")
+				u.followed(db.ID(), key, ClassGeneric, "del")
 			}
 		},
 		Swept: func(deadline int64) {

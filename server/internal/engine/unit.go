@@ -173,9 +173,15 @@ func (srv *Engine) unlessBusy(f func()) bool {
 	return true
 }
 
+// changed is Call.Changed for a key of any database.
 func (u *commitScope) changed(db int, key string, class EventClass, event string) {
+	u.srv.Changes++
+	u.followed(db, key, class, event)
+}
+
+// followed is changed for what follows from another change of the key, with which it counts.
+func (u *commitScope) followed(db int, key string, class EventClass, event string) {
 	srv := u.srv
-	srv.Changes++
 	if srv.MemoryState.byChange {
 		srv.Keys.DB(db).Written(protocol.BytesOf(key))
 	}
