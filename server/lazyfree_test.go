@@ -54,6 +54,24 @@ func TestLazyFree(t *testing.T) {
 	if got := field("lazyfreed_objects"); got != 0 {
 		t.Errorf("UNLINK of a short stream: %d objects", got)
 	}
+	for _, test := range []struct {
+		mode string
+		n    int
+		want int64
+	}{{"ASYNC", 64, 0}, {"ASYNC", 65, 66}, {"SYNC", 65, 0}} {
+		c.call("CONFIG RESETSTAT")
+		for i := range test.n {
+			c.call(fmt.Sprintf(`FUNCTION LOAD "#!lua name=l%d\nredis.register_function('f%[1]d', function() end)"`, i))
+		}
+		machine := field("used_memory_vm_functions")
+		c.call("FUNCTION FLUSH " + test.mode)
+		if got := field("lazyfreed_objects"); got != test.want {
+			t.Errorf("FUNCTION FLUSH %s of %d: %d objects, want %d", test.mode, test.n, got, test.want)
+		}
+		if empty := field("used_memory_vm_functions"); machine < empty+100_000 {
+			t.Errorf("a machine with %d functions has %d bytes, and %d without", test.n, machine, empty)
+		}
+	}
 	var before runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for i := range 400 {

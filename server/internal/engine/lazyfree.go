@@ -47,6 +47,14 @@ func (srv *Engine) ValueFreed(v any) {
 	srv.Collect()
 }
 
+// FunctionsFreed records that all functions, and their machine, are about to be removed in the
+// background.
+func (srv *Engine) FunctionsFreed() {
+	if n := len(srv.Scripting.Functions.ByName); n > lazyThreshold {
+		srv.Freeing.Objects += int64(n) + 1
+	}
+}
+
 // bytesFreed records bytes that became garbage: a long string, or the buffers of a
 // client.
 func (srv *Engine) bytesFreed(bytes int) {

@@ -179,13 +179,14 @@ const (
 func (sc *scripting) Memory() (m scriptingMemory) {
 	m.Eval = int64(sc.Cache.Bytes() + sc.Cache.Len()*scriptBytes)
 	for _, l := range sc.Functions.Libraries {
-		m.Functions += int64(len(l.Code) + len(l.Functions)*scriptBytes)
+		m.Functions += int64(len(l.Code))
+		m.VMFunctions += int64(len(l.Functions) * scriptBytes)
 	}
 	if sc.State != nil {
 		m.VMEval = vmBytes
 	}
 	if sc.Functions.State != nil {
-		m.VMFunctions = vmBytes
+		m.VMFunctions += vmBytes
 	}
 	return m
 }

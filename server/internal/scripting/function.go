@@ -425,9 +425,13 @@ func functionFlush(c *engine.Call) {
 		c.UnknownSubcommand()
 		return
 	}
-	if c.More() && !c.Is("ASYNC") && !c.Is("SYNC") {
+	async := c.More() && c.Is("ASYNC")
+	if c.More() && !async && !c.Is("SYNC") {
 		c.Reply.Error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option")
 		return
+	}
+	if async {
+		c.Engine.FunctionsFreed()
 	}
 	flushLibraries(c)
 	c.Engine.Scripting.Functions.State = nil
