@@ -126,9 +126,13 @@ func (w *writer) begin(n int) {
 		w.flush()
 	}
 	w.commands++
-	if w.db != anyDB && *w.selected != w.db+1 {
-		*w.selected = w.db + 1
-		w.buf = appendArgs(appendHeader(w.buf, '*', 2), "SELECT", int64(w.db))
+	db := w.db
+	if db == anyDB && *w.selected == 0 {
+		db = 0 // as Redis, which selects a database before any command
+	}
+	if db != anyDB && *w.selected != db+1 {
+		*w.selected = db + 1
+		w.buf = appendArgs(appendHeader(w.buf, '*', 2), "SELECT", int64(db))
 	}
 	w.buf = appendHeader(w.buf, '*', n)
 }

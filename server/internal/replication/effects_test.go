@@ -155,7 +155,7 @@ func TestLibraries(t *testing.T) {
 	s := newSource()
 	db := s.DB(keyspace.InternalDB)
 	db.Put([]byte("lib"), keyspace.NewString([]byte("code")), false)
-	s.want(t, "FUNCTION LOAD REPLACE code")
+	s.want(t, "SELECT 0", "FUNCTION LOAD REPLACE code")
 	long := strings.Repeat("code", 100<<10)
 	db.Put([]byte("lib"), keyspace.NewString([]byte(long)), false)
 	s.want(t, "FUNCTION LOAD REPLACE "+long)
