@@ -8,6 +8,7 @@ import (
 	"iter"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -384,7 +385,8 @@ func show(c *engine.Call, encoding, reply string) {
 	if e == nil {
 		return
 	}
-	if keyspace.EncodingOf(e.Value(), c.Limits()) != encoding {
+	// The encoding of a small hash with deadlines of fields is listpackex.
+	if strings.TrimSuffix(keyspace.EncodingOf(e.Value(), c.Limits()), "ex") != encoding {
 		c.Reply.Error("ERR Not a " + encoding + " encoded object.")
 		return
 	}

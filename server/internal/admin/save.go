@@ -107,7 +107,11 @@ func bgrewriteaof(c *engine.Call) {
 	default:
 		k.WantsFresh = true
 		k.Wake()
-		c.Reply.Status("Background append only file rewriting started")
+		if c.Nested {
+			c.Reply.Status("Background append only file rewriting scheduled")
+		} else {
+			c.Reply.Status("Background append only file rewriting started")
+		}
 	}
 }
 
