@@ -141,7 +141,7 @@ func redis86() *edition {
 		replication-buffer psync2 psync2-reg psync2-pingoff psync2-master-restart block-repl failover redis-cli
 		redis-benchmark`)
 	l.add(sentinel, "sentinel/", sentinelFiles)
-	return &edition{name: "redis-8.6", title: "Redis 8.6", files: l, broken: brokenTests(), least: 3950}
+	return &edition{name: "redis-8.6", title: "Redis 8.6", files: l, broken: brokenTests(), least: 4010}
 }
 
 const sentinelFiles = `00-base 01-conf-update 02-slaves-reconf 03-runtime-reconf 04-slave-selection 05-manual 06-ckquorum
