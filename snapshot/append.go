@@ -68,7 +68,7 @@ func (f *File) append(c *Checkpoint) (done bool, err error) {
 		return false, fmt.Errorf("%s: %w", f.path, trimPath(err))
 	}
 	if err == nil {
-		err = f.sync("sync log", f.db.Sync)
+		err = f.sync("sync log", f.syncData)
 	}
 	if err == nil {
 		err = f.recordAppended(l.next, l.next+blocks)
@@ -80,6 +80,14 @@ func (f *File) append(c *Checkpoint) (done bool, err error) {
 	l.groups++
 	l.last = g
 	return true, nil
+}
+
+// syncData makes the data of the file durable. The metadata need not be: its size is the same.
+func (f *File) syncData() error {
+	if done, err := f.dataSync.sync(f.file); done {
+		return err
+	}
+	return f.db.Sync()
 }
 
 // unchanged is Intact that trusts the size and the time of the file: it costs one system call

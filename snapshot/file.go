@@ -34,6 +34,7 @@ type File struct {
 	renamed    bool        // it has its final name, under which readers rely on it
 	log        groupLog
 	fault      func(op string) error
+	dataSync   dataSync
 
 	txid         uint64 // the number of the last transaction
 	mark         mark   // the state after the last transaction, see intact.go
@@ -357,6 +358,7 @@ func (f *File) Discard() error {
 
 // Close closes the file and unlocks it.
 func (f *File) Close() error {
+	f.dataSync.close()
 	if f.broken {
 		return closeBroken(f.file)
 	}
