@@ -416,11 +416,14 @@ func (k *Keeper) step() (more bool) {
 	return more
 }
 
+// A checkpoint that has released clients is followed by their next commands, which can share
+// the next one. Waiting for these commands halves the number of checkpoints, and delays those
+// that wait already: it pays if a checkpoint takes longer than the wait. Otherwise two groups
+// of clients take turns, one at the disk and one at the processor.
 const (
-	// gatherClients is the number of clients, released by one checkpoint, from which on the
-	// next one waits for their next commands, and gatherTime the longest wait.
-	gatherClients = 5
-	gatherTime    = 100 * time.Microsecond
+	gatherClients = 5                     // number of released clients from which on the next checkpoint waits
+	gatherEach    = 20 * time.Microsecond // time until the next command, for each client
+	gatherLeast   = time.Millisecond      // resolution of time.Sleep
 )
 
 // pause returns the wait before the next checkpoint, after one that has taken d. more reports
@@ -430,7 +433,9 @@ func (k *Keeper) pause(d time.Duration, more bool) time.Duration {
 	case more && (k.Rewrite != nil || k.ObsoleteUpTo != 0) && !k.NeedsFresh:
 		return d // a rewrite is not urgent: half of the time is left to the clients
 	case k.always && k.released >= gatherClients:
-		return min(d, gatherTime) // the next commands of these clients come about now, and can share a checkpoint
+		if wait := max(gatherLeast, time.Duration(k.released)*gatherEach); wait <= d {
+			return wait
+		}
 	}
 	return 0
 }

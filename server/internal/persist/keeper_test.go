@@ -280,37 +280,43 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestGather checks that after a checkpoint that has released many clients the keeper waits
-// for their next commands, for a tenth of a millisecond at most, and after one that has
-// released few does not wait.
+// TestGather checks that after a checkpoint that has released many clients, and has taken
+// longer than their next commands will, the keeper waits for these commands.
 func TestGather(t *testing.T) {
-	for clients, want := range map[int]int{1: 3, 50: 2} {
+	for _, c := range []struct {
+		clients int
+		sync    time.Duration
+		want    int // syncs of three commands 300 µs after each other
+	}{
+		{1, 2 * time.Millisecond, 2}, {50, 2 * time.Millisecond, 1}, {50, 200 * time.Microsecond, 3}, {200, 2 * time.Millisecond, 2},
+	} {
 		path := filepath.Join(t.TempDir(), "k.db")
 		synctest.Test(t, func(t *testing.T) {
 			syncs := 0
 			h, err := openOn(path, map[string]string{"appendfsync": "always"}, func(operation string) error {
 				if operation == "sync log" {
 					syncs++
-					time.Sleep(time.Millisecond)
+					time.Sleep(c.sync)
 				}
 				return nil
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			h.clients = clients
+			h.clients = c.clients
 			h.Maintain(func() { h.set("a", "0") }) // makes the log
 			time.Sleep(time.Second)
 			h.Maintain(func() { h.set("a", "1") })
-			time.Sleep(time.Millisecond + 20*time.Microsecond) // behind the sync
+			time.Sleep(c.sync + 20*time.Microsecond) // behind the sync
+			syncs = 0
 			for i := range 3 {
 				h.Maintain(func() { h.set("a", fmt.Sprint(i)) })
-				time.Sleep(20 * time.Microsecond)
+				time.Sleep(300 * time.Microsecond)
 			}
 			time.Sleep(time.Second)
 			h.Maintain(func() {
-				if syncs != want {
-					t.Errorf("%d clients: %d syncs, want %d", clients, syncs, want)
+				if syncs != c.want {
+					t.Errorf("%d clients, a sync of %v: %d syncs, want %d", c.clients, c.sync, syncs, c.want)
 				}
 			})
 			if err := h.k.Close(false); err != nil {
