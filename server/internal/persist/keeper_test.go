@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -235,10 +236,11 @@ func TestExpiredOnStandby(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "k.db")
 	synctest.Test(t, func(t *testing.T) {
-		full, attempts := false, 0
+		var full atomic.Bool
+		var attempts atomic.Int64
 		h, err := openOn(path, map[string]string{"appendfsync": "always"}, func(operation string) error {
-			if operation == "commit" && full {
-				attempts++
+			if operation == "commit" && full.Load() {
+				attempts.Add(1)
 				return &fs.PathError{Op: "write", Path: path, Err: syscall.ENOSPC}
 			}
 			return nil
@@ -247,19 +249,21 @@ func TestFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.Maintain(func() {
-			full = true
+			full.Store(true)
 			h.set("a", "1")
 		})
 		time.Sleep(10500 * time.Millisecond)
 		h.Maintain(func() { h.set("b", "2") })
 		time.Sleep(10500 * time.Millisecond)
-		if attempts < 20 || attempts > 30 {
-			t.Errorf("%d attempts in 21 seconds", attempts)
+		if n := attempts.Load(); n < 20 || n > 30 {
+			t.Errorf("%d attempts in 21 seconds", n)
 		}
-		if h.calls > 1000 {
-			t.Errorf("%d times the lock was taken", h.calls)
-		}
-		h.Maintain(func() { full = false })
+		h.Maintain(func() {
+			if h.calls > 1000 {
+				t.Errorf("%d times the lock was taken", h.calls)
+			}
+			full.Store(false)
+		})
 		time.Sleep(2 * time.Second)
 		h.Maintain(func() {
 			if !h.k.Saved(h.k.Epoch() - 1) {
@@ -292,10 +296,10 @@ func TestGather(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "k.db")
 		synctest.Test(t, func(t *testing.T) {
-			syncs := 0
+			var syncs atomic.Int64
 			h, err := openOn(path, map[string]string{"appendfsync": "always"}, func(operation string) error {
 				if operation == "sync log" {
-					syncs++
+					syncs.Add(1)
 					time.Sleep(c.sync)
 				}
 				return nil
@@ -308,15 +312,15 @@ func TestGather(t *testing.T) {
 			time.Sleep(time.Second)
 			h.Maintain(func() { h.set("a", "1") })
 			time.Sleep(c.sync + 20*time.Microsecond) // behind the sync
-			syncs = 0
+			syncs.Store(0)
 			for i := range 3 {
 				h.Maintain(func() { h.set("a", fmt.Sprint(i)) })
 				time.Sleep(300 * time.Microsecond)
 			}
 			time.Sleep(time.Second)
 			h.Maintain(func() {
-				if syncs != c.want {
-					t.Errorf("%d clients, a sync of %v: %d syncs, want %d", c.clients, c.sync, syncs, c.want)
+				if n := int(syncs.Load()); n != c.want {
+					t.Errorf("%d clients, a sync of %v: %d syncs, want %d", c.clients, c.sync, n, c.want)
 				}
 			})
 			if err := h.k.Close(false); err != nil {
