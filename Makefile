@@ -53,7 +53,7 @@ race: export CGO_ENABLED = 1
 # With -race the compiler also checks conversions and arithmetic of unsafe pointers
 # (-d=checkptr).
 race: ## run the tests that start goroutines under the race detector
-	$(gotest) -race -timeout 30m ./cmd/... ./server ./server/archive ./server/console ./server/servertest ./snapshot
+	$(gotest) -race -timeout 30m ./cmd/... ./server ./server/archive ./server/console ./server/servertest ./server/internal/persist ./snapshot
 	$(gotest) -race -run 'Model' ./server/internal/keyspace ./zset ./zset/table
 	cd server/e2e && $(gotest) -race -timeout 30m .
 
