@@ -626,11 +626,14 @@ func zscan(c *engine.Call) {
 	for _, e := range found {
 		c.Reply.BulkString(e.Member)
 		// Scores are strings, even in RESP3; a listpack shows integral scores as
-		// integers.
-		if n := int64(e.Score); listpack && math.Abs(e.Score) <= math.MaxInt64/2 && float64(n) == e.Score {
+		// integers, and a skiplist shows 17 digits.
+		switch n := int64(e.Score); {
+		case listpack && math.Abs(e.Score) <= math.MaxInt64/2 && float64(n) == e.Score:
 			c.Reply.BulkInt(n)
-		} else {
+		case listpack || math.IsInf(e.Score, 0):
 			c.Reply.Bulk(protocol.AppendFloat(d[:0], e.Score))
+		default:
+			c.Reply.Bulk(strconv.AppendFloat(d[:0], e.Score, 'g', 17, 64))
 		}
 	}
 }
