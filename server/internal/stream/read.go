@@ -272,6 +272,7 @@ func xreadgroup(c *engine.Call) {
 		if id != sequence.MaxStreamID() {
 			g := editGroup(c, key, o.group)
 			replyHistory(c, s, g, consumer(c, key, g, o.consumer, false), id, o.limit(c.Again), key)
+			o.claims, want.Claims = false, false // for the streams that follow, as in Redis
 			return true
 		}
 		var claimed []sequence.Pending
