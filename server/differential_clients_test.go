@@ -247,10 +247,13 @@ func (p *peer) newcomer(u *scenario, version int) ([]string, error) {
 		if err := c.send(b); err != nil {
 			return false
 		}
-		for b = nil; owed > 0; owed-- {
+		for b = nil; owed > 0; {
 			r, err := transcript.ReadReply(c.r, nil)
 			if err != nil {
 				return false
+			}
+			if !isPush(string(r)) {
+				owed--
 			}
 			if greeted {
 				replies = append(replies, string(r))

@@ -402,6 +402,9 @@ func (d *draft) key() string {
 	if kind == "" || d.one(20) {
 		kind = d.pick("z", "h", "l", "s", "v", "p", "g", "x")
 	}
+	if kind == "x" && (d.one(8) || strings.HasPrefix(d.command.Name, "xcfg") || strings.HasPrefix(d.command.Name, "xidmp")) {
+		kind = "i"
+	}
 	if strings.HasPrefix(d.command.Name, "z") && d.one(8) {
 		kind = "s" // the set operations take sets, too
 	}
@@ -439,6 +442,10 @@ func (d *draft) streamValue(name string) (v string, ok bool) {
 		return d.pick("g", "g", "h", "i", ""), true
 	case "consumer", "consumername":
 		return d.pick("c", "d", "e", "c", "d", ""), true
+	case "pid", "iid":
+		return d.pick("p", "q", "p", "r", ""), true
+	case "stream-id":
+		return d.pick(farID, "99999999999999-1", d.streamID()), true
 	case "min-idle-time", "milliseconds":
 		return d.pick("0", "0", "0", "0", "-1", "10000000000", "abc"), true
 	case "ms":
@@ -449,6 +456,15 @@ func (d *draft) streamValue(name string) (v string, ok bool) {
 		return strconv.Itoa(d.r.IntN(60) - 2), true
 	}
 	return "", false
+}
+
+// farID is the ID of the first entry of the streams i0 to i3, which have producers: the IDs
+// that a server makes there follow it, and do not depend on time.
+const farID = "99999999999999-0"
+
+// namesProducer reports whether a line of XADD has an identifier for its entry.
+func namesProducer(argv []string) bool {
+	return slices.ContainsFunc(argv, func(a string) bool { return strings.EqualFold(a, "idmp") || strings.EqualFold(a, "idmpauto") })
 }
 
 // newStreamID draws an ID that is mostly higher than those before.
@@ -651,7 +667,7 @@ func (g *generator) spoil(argv []string, names int) []string {
 func (g *generator) tame(c *protocol.Command, argv []string) {
 	for i := 1; i < len(argv); i++ {
 		switch {
-		case c.Name == "xadd" && argv[i] == "*": // which depends on time
+		case c.Name == "xadd" && argv[i] == "*" && !namesProducer(argv): // which depends on time
 			argv[i] = g.newStreamID()
 		case strings.HasPrefix(c.Name, "xread") && argv[i] == "+" && opponent() == judge: // newer than the judge
 			argv[i] = "1-1"
@@ -683,6 +699,10 @@ func (g *generator) tame(c *protocol.Command, argv []string) {
 			continue
 		}
 		switch c.Name {
+		case "waitaof":
+			if n != int64(int32(n)) { // Redis takes the lowest 32 bits
+				argv[i] = "99"
+			}
 		case "lset":
 			if n != int64(int32(n)) { // see differences
 				argv[i] = "99"
@@ -696,8 +716,11 @@ func (g *generator) tame(c *protocol.Command, argv []string) {
 				argv[i] = "10000000000"
 			}
 		case "setrange", "setbit", "bitfield":
-			if n > 1<<12 && n < 1<<32 {
+			switch {
+			case n > 1<<12 && n < 1<<32:
 				argv[i] = "4294967296"
+			case n < -1<<62: // see differences
+				argv[i] = strconv.FormatInt(-1<<62, 10)
 			}
 		case "srandmember", "zrandmember", "hrandfield":
 			if n < -1000 && n > math.MinInt64 {
@@ -707,7 +730,11 @@ func (g *generator) tame(c *protocol.Command, argv []string) {
 			if 0 < n && n < 1e7 {
 				argv[i] = strconv.FormatInt(n+1e7, 10)
 			}
-		case "set", "getex":
+		case "hexpire", "hpexpire":
+			if i == 2 && 0 < n && n < 1e7 {
+				argv[i] = strconv.FormatInt(n+1e7, 10)
+			}
+		case "set", "getex", "hgetex", "hsetex":
 			switch option := strings.ToUpper(argv[i-1]); {
 			case n <= 0:
 			case n < 1e7 && (option == "EX" || option == "PX"):
