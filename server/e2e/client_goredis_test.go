@@ -31,6 +31,7 @@ func TestGoRedis(t *testing.T) {
 			t.Run("scripts", func(t *testing.T) { goRedisScripts(ctx, t, c) })
 			t.Run("scans", func(t *testing.T) { goRedisScans(ctx, t, c) })
 			t.Run("streams", func(t *testing.T) { goRedisStreams(ctx, t, c) })
+			t.Run("the newest commands", func(t *testing.T) { goRedisNewest(ctx, t, c) })
 		})
 	}
 }
@@ -269,6 +270,65 @@ func goRedisStreams(ctx context.Context, t *testing.T, c *redis.Client) {
 	if got := <-done; len(got) != 1 || got[0].Messages[0].ID != id {
 		t.Errorf("XREAD: %v, want entry %s", got, id)
 	}
+}
+
+// goRedisNewest checks the commands of Redis 8.0 to 8.10 that the client has methods for.
+func goRedisNewest(ctx context.Context, t *testing.T, c *redis.Client) {
+	check := func(command string, got any, err error, want any) {
+		t.Helper()
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, want %v (%v)", command, got, want, err)
+		}
+	}
+	hour := &redis.ExpirationOption{Mode: redis.EX, Value: 3600}
+
+	stored, err := c.HSetEXWithArgs(ctx, "session", &redis.HSetEXOptions{Condition: redis.HSetEXFNX,
+		ExpirationType: redis.HSetEXExpirationEX, ExpirationVal: 3600}, "user", "ann", "cart", "3").Result()
+	check("HSETEX", stored, err, int64(1))
+	read, err := c.HGetEX(ctx, "session", "user", "absent").Result()
+	check("HGETEX", read, err, []string{"ann", ""})
+	read, err = c.HGetDel(ctx, "session", "cart").Result()
+	check("HGETDEL", read, err, []string{"3"})
+	left, err := c.HTTL(ctx, "session", "user").Result()
+	if err != nil || len(left) != 1 || left[0] < 3590 || left[0] > 3600 {
+		t.Errorf("HTTL: %v (%v)", left, err)
+	}
+
+	stored, err = c.MSetEX(ctx, redis.MSetEXArgs{Condition: redis.NX, Expiration: hour}, "m1", "one", "m2", "two").Result()
+	check("MSETEX", stored, err, int64(1))
+	swapped, err := c.SetIFEQ(ctx, "m1", "three", "one", time.Hour).Result()
+	check("SET IFEQ", swapped, err, "OK")
+	digest, err := c.Digest(ctx, "m1").Result()
+	if err != nil || digest == 0 {
+		t.Errorf("DIGEST: %d (%v)", digest, err)
+	}
+	swapped, err = c.SetIFDEQ(ctx, "m1", "four", digest, time.Hour).Result()
+	check("SET IFDEQ", swapped, err, "OK")
+	removed, err := c.DelExArgs(ctx, "m1", redis.DelExArgs{Mode: "IFEQ", MatchValue: "other"}).Result()
+	check("DELEX", removed, err, int64(0))
+	counted, err := c.IncrEXInt(ctx, "quota", redis.IncrEXIntArgs{By: 5, HasBy: true, UBound: 3, HasUBound: true, Saturate: true, Expiration: hour}).Result()
+	check("INCREX", counted, err, redis.IncrEXIntResult{Value: 3, AppliedIncrement: 3})
+
+	c.RPush(ctx, "from", "a", "b", "c")
+	moved, err := c.LMoveM(ctx, "from", "to", "LEFT", "RIGHT", redis.LMoveMArgs{Count: 2}).Result()
+	check("LMOVEM", moved, err, []string{"a", "b"})
+
+	order := &redis.XAddArgs{Stream: "orders", ProducerID: "shop", IdempotentID: "17", Values: []any{"n", 1}}
+	id := must[string](t)(c.XAdd(ctx, order).Result())
+	again, err := c.XAdd(ctx, order).Result()
+	check("XADD IDMP", again, err, id)
+	done, err := c.XCfgSet(ctx, &redis.XCfgSetArgs{Stream: "orders", Duration: 60}).Result()
+	check("XCFGSET", done, err, "OK")
+	must[string](t)(c.XGroupCreate(ctx, "orders", "workers", "0").Result())
+	group := &redis.XReadGroupArgs{Group: "workers", Consumer: "ann", Streams: []string{"orders", ">"}}
+	must[[]redis.XStream](t)(c.XReadGroup(ctx, group).Result())
+	group.Consumer, group.Claim, group.Block = "ben", time.Millisecond, time.Minute
+	claimed, err := c.XReadGroup(ctx, group).Result()
+	if err != nil || len(claimed) != 1 || len(claimed[0].Messages) != 1 || claimed[0].Messages[0].ID != id || claimed[0].Messages[0].DeliveredCount == 0 {
+		t.Errorf("XREADGROUP CLAIM: %+v (%v)", claimed, err)
+	}
+	acknowledged, err := c.XAckDel(ctx, "orders", "workers", "DELREF", id).Result()
+	check("XACKDEL", acknowledged, err, []any{int64(1)})
 }
 
 // TestGoRedisCluster checks the cluster client of go-redis with a cluster of one node,
