@@ -55,6 +55,7 @@ func psyncCommand(c *engine.Call) {
 	case s.Out.Len() > 0:
 		c.Reply.Error(errPending)
 	case !ok:
+		p.log.Warn("Replica " + linkOf(s).name() + " asks for synchronization but with a wrong offset")
 		c.Reply.Error(protocol.ErrNotInteger)
 	case p.resume(s, id, offset):
 		p.partialSyncs++

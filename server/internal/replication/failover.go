@@ -126,6 +126,7 @@ func (p *Primary) considerFailover(now time.Time) {
 	}
 	if !f.deadline.IsZero() && !now.Before(f.deadline) {
 		if f.force {
+			p.log.Warn("failover: time out exceeded, failing over.")
 			p.handOver(f.host, f.port)
 		} else {
 			p.abortFailover("no replica had all changes before the timeout")
@@ -173,6 +174,7 @@ func (l *link) answered(err error) {
 	case err == nil:
 		p.endFailover()
 	case errors.As(err, &refused):
+		p.log.Warn("Failover target rejected psync request", "error", err)
 		p.abortFailover(err.Error())
 	}
 }

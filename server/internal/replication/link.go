@@ -131,12 +131,25 @@ func (l *link) run() {
 		if l.locked(l.drop) != nil {
 			return
 		}
-		l.p.log.Warn("no link to the primary", "primary", l.name(), "error", err)
+		l.p.log.Warn(failureOf(err), "primary", l.name(), "error", err)
 		select {
 		case <-time.After(retryInterval):
 		case <-l.ctx.Done():
 		}
 	}
+}
+
+// failureOf is the message of the log about the end of a link.
+func failureOf(err error) string {
+	var refused *psync.RefusedError
+	var slow net.Error
+	switch {
+	case errors.As(err, &refused) && refused.Step == "AUTH":
+		return "Unable to AUTH to MASTER"
+	case errors.As(err, &slow) && slow.Timeout():
+		return "Timeout connecting to the MASTER"
+	}
+	return "no link to the primary"
 }
 
 // attempt connects once, and follows until the connection ends.
@@ -436,5 +449,5 @@ func (l *link) failed(command [][]byte, failure string) {
 		name = command[0]
 	}
 	l.p.engine.UnexpectedErrors++
-	l.p.log.Error("a command of the primary has failed", "command", engine.Clip(name, 40), "error", failure)
+	l.p.log.Error("== CRITICAL == a command of the primary has failed", "command", engine.Clip(name, 40), "error", failure)
 }
