@@ -23,14 +23,14 @@ type kind struct {
 
 var kinds = []kind{
 	{"list", func(e string) [][]any { return [][]any{{"RPUSH", "list", e}} }, []any{"LRANGE", "list", 0, -1}, plain, 1},
-	{"set", func(e string) [][]any { return [][]any{{"SADD", "set", e}} }, []any{"SORT", "set", "ALPHA"}, plain, 1},
+	{"set", func(e string) [][]any { return [][]any{{"SADD", "set", e}} }, []any{"SORT_RO", "set", "ALPHA"}, plain, 1},
 	{"zset", func(e string) [][]any { return [][]any{{"ZADD", "zset", len(e), e}} }, []any{"ZRANGE", "zset", 0, -1}, plain, 1},
 	{"transaction", func(e string) [][]any {
 		return [][]any{{"MULTI"}, {"INCR", "count"}, {"RPUSH", "transaction", e}, {"EXEC"}}
 	}, []any{"LRANGE", "transaction", 0, -1}, plain, 1},
 	{"script", func(e string) [][]any {
 		return [][]any{{"EVAL", "redis.call('INCR', 'count') redis.call('SADD', KEYS[1], ARGV[1]) return redis.call('TIME')", 1, "script", e}}
-	}, []any{"SORT", "script", "ALPHA"}, plain, 1},
+	}, []any{"SORT_RO", "script", "ALPHA"}, plain, 1},
 	{"stream", func(e string) [][]any { return [][]any{{"XADD", "stream", "*", "e", e}} }, []any{"XRANGE", "stream", "-", "+"},
 		func(reply []any, i int) string {
 			return fmt.Sprint(reply[i].([]any)[1].([]any)[1])

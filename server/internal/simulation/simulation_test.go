@@ -516,7 +516,7 @@ func (s *simulation) differences() {
 				case "stream":
 					s.log("%s: %v", n.name, s.do(n, "XINFO", "STREAM", key))
 				case "set":
-					s.log("%s: %v", n.name, s.do(n, "SORT", key, "LIMIT", 0, 50, "ALPHA"))
+					s.log("%s: %v", n.name, s.do(n, "SORT_RO", key, "LIMIT", 0, 50, "ALPHA"))
 				}
 			}
 		}
