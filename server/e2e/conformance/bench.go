@@ -165,11 +165,12 @@ func (b *bench) runOnce(t target, f file, skips []string) (r result, stuck failu
 	case spawn:
 		// The suite parses the process number, which Redis prints when it has
 		// opened its port, "Server initialized", and "Ready to accept".
-		number := ""
+		number, options := "", ""
 		if t.name == "zsetd" {
+			options = fmt.Sprintf("[ ! -f \"$1\" ] || set -- \"$@\" --dialect %s\n", b.ed.dialect)
 			number = "(sleep 0.2; echo \" PID: $$ Server initialized\") &\n"
 		}
-		if err := b.script(b.ed.programs+"-server", "exec 2>&1\n%sexec %q \"$@\"\n", number, t.binary); err != nil {
+		if err := b.script(b.ed.programs+"-server", "exec 2>&1\n%s%sexec %q \"$@\"\n", options, number, t.binary); err != nil {
 			return r, stuck, err
 		}
 		args = append(args, "--clients", "1")
@@ -179,7 +180,7 @@ func (b *bench) runOnce(t target, f file, skips []string) (r result, stuck failu
 		}
 		args = []string{"tests/sentinel/run.tcl", "--single", "/" + filepath.Base(f.name) + ".tcl"}
 	default:
-		if srv, err = startServer(t, base+100, b.ed.conf); err != nil {
+		if srv, err = startServer(t, base+100, b.ed.conf+"dialect "+b.ed.dialect+"\n"); err != nil {
 			return r, stuck, err
 		}
 		defer srv.stop()

@@ -12,7 +12,8 @@
 // with the binary in place of src/redis-server: those of replication, and those with
 // tests that start a replica. The files of Sentinel have a framework of their own: five
 // Sentinels, which are always those of the suite, and five servers. Valkey's file of scripts
-// runs twice: with the table redis of its API, and with the table server.
+// runs twice: with the table redis of its API, and with the table server. zsetd runs with the
+// parameter dialect of the server that the suite is of.
 //
 // The score of the real server is kept in a folder (-cache), by a checksum of the suite.
 //

@@ -53,6 +53,7 @@ type edition struct {
 	files    []file
 	edits    []edit
 	conf     string   // further lines of zsetd's redis.conf in external mode
+	dialect  string   // zsetd's parameter dialect
 	broken   []string // tests that are not run against any server
 	least    int      // the minimum of tests that pass in a run of all files
 }
@@ -141,7 +142,7 @@ func redis86() *edition {
 		replication-buffer psync2 psync2-reg psync2-pingoff psync2-master-restart block-repl failover redis-cli
 		redis-benchmark`)
 	l.add(sentinel, "sentinel/", sentinelFiles)
-	return &edition{name: "redis-8.6", title: "Redis 8.6", files: l, broken: brokenTests(), least: 4010}
+	return &edition{name: "redis-8.6", title: "Redis 8.6", files: l, dialect: "redis", broken: brokenTests(), least: 4010}
 }
 
 const sentinelFiles = `00-base 01-conf-update 02-slaves-reconf 03-runtime-reconf 04-slave-selection 05-manual 06-ckquorum
@@ -179,7 +180,7 @@ func valkey91() *edition {
 		07-down-conditions 08-hostname-conf 09-acl-support 10-replica-priority 11-port-0 12-primary-reboot 13-info-command
 		14-debug-command 15-sentinel-deprecated-commands 16-config-set-config-get 17-manual-coordinated`)
 	return &edition{
-		name: "valkey-9.1", title: "Valkey 9.1", files: l, broken: brokenTests(), least: 4250,
+		name: "valkey-9.1", title: "Valkey 9.1", files: l, dialect: "valkey", broken: brokenTests(), least: 4400,
 		// A node that meets no others fails the tests of a cluster, and not those that follow.
 		edits: []edit{{"tests/support/cluster_util.tcl", "            R 0 CLUSTER MEET [srv -$i host] [srv -$i port]\n",
 			"            if {[catch {R 0 CLUSTER MEET [srv -$i host] [srv -$i port]} e]} { error \"assertion:$e\" }\n"}},
@@ -203,7 +204,7 @@ func redis70() *edition {
 		07-down-conditions 08-hostname-conf 09-acl-support 10-replica-priority 11-port-0 12-master-reboot
 		13-info-command`)
 	return &edition{
-		name: "redis-7.0", title: "Redis 7.0", files: l, broken: brokenTests(), least: 2350,
+		name: "redis-7.0", title: "Redis 7.0", files: l, dialect: "redis", broken: brokenTests(), least: 2350,
 		conf: "set-max-listpack-entries 0\n", // as in 7.0
 		// From 7.2 on, short lists are listpacks, and so are sets unless configured
 		// otherwise. In 7.0 they are always quicklists.

@@ -216,7 +216,7 @@ func clientReplyRow() engine.Command {
 		Group: "connection", Since: "3.2.0", Complexity: "O(1)",
 		Summary: "Send the replies of this connection, or not, or not the next one",
 		Syntax:  "action:(ON|OFF|SKIP)",
-	}, Run: clientReply, OfConnection: true}
+	}, Run: clientReply, OfConnection: true, NotNested: true}
 }
 
 func clientReply(c *engine.Call) {

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 
@@ -28,6 +29,10 @@ func (f clientFilter) accepts(s *engine.Session) bool {
 // of SKIPME. ids parses the value of ID.
 func clientFilterOf(c *engine.Call, skipMe bool, ids func(*engine.Call) map[int64]bool) clientFilter {
 	f := clientFilter{}
+	given := map[string]map[int64]bool{} // IDs
+	if c.Engine.Config.Valkey() {
+		ids = idsOfValkey
+	}
 	for c.More() {
 		if c.Len() < 2 {
 			c.Fail(protocol.ErrSyntax)
@@ -39,6 +44,10 @@ func clientFilterOf(c *engine.Call, skipMe bool, ids func(*engine.Call) map[int6
 		switch {
 		case plain == "ID":
 			wanted := ids(c)
+			if c.Engine.Config.Valkey() { // repeated, it adds
+				maps.Copy(wanted, given[name])
+				given[name] = wanted
+			}
 			meets = func(s *engine.Session) bool { return wanted[s.ID] }
 		case name == "SKIPME":
 			if skipMe = c.Is("YES"); !skipMe && !c.Is("NO") {
@@ -154,6 +163,14 @@ func idsOfKill(c *engine.Call) map[int64]bool {
 			return ids
 		}
 	}
+}
+
+// idsOfValkey parses the IDs of both commands in the dialect of Valkey.
+func idsOfValkey(c *engine.Call) map[int64]bool {
+	if _, number := protocol.ParseInt(c.Peek(0)); !number {
+		c.Fail(protocol.ErrSyntax)
+	}
+	return idsOfKill(c)
 }
 
 // idsOfList parses the IDs of CLIENT LIST: all arguments up to a condition.

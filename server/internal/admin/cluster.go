@@ -726,7 +726,7 @@ func readonlyRow() engine.Command {
 }
 
 func readonly(c *engine.Call) {
-	if clustered(c) {
+	if c.Engine.Config.Valkey() || clustered(c) {
 		c.Session.Readonly = true
 		c.Reply.OK()
 	}
@@ -741,7 +741,7 @@ func readwriteRow() engine.Command {
 }
 
 func readwrite(c *engine.Call) {
-	if clustered(c) {
+	if c.Engine.Config.Valkey() || clustered(c) {
 		c.Session.Readonly = false
 		c.Reply.OK()
 	}

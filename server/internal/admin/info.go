@@ -532,7 +532,9 @@ func infoKeyspace(srv *engine.Engine, t *infotext.Text) {
 	t.Title("Keyspace")
 	for i := range srv.Keys.Len() {
 		if db := srv.Keys.DB(i); db.Len() > 0 {
-			line := fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d,subexpiry=%d", db.Len(), db.Volatile(), db.AverageTTL(), db.Timed()) // subexpiry: in Redis since 7.4, for hashes
+			// Exporters of metrics drop a line with both names of the keys that have members with deadlines.
+			timed := srv.Config.Words("subexpiry", "keys_with_volatile_items")
+			line := fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d,%s=%d", db.Len(), db.Volatile(), db.AverageTTL(), timed, db.Timed())
 			t.Field("db"+strconv.Itoa(i), line)
 		}
 	}

@@ -314,7 +314,10 @@ func (g *geoSearch) storeOption(c *engine.Call) bool {
 	return true
 }
 
-const errNoPoint = "ERR could not decode requested zset member"
+// noPoint is the error for a member that is no place.
+func noPoint(c *engine.Call, member []byte) string {
+	return c.Engine.Config.Words("ERR could not decode requested zset member", "ERR member "+engine.Clip(member, len(member))+" does not exist")
+}
 
 // shapeOption reads the centre and the shape of GEOSEARCH. Redis looks up the
 // member immediately.
@@ -325,8 +328,9 @@ func (g *geoSearch) shapeOption(c *engine.Call, s *zset.Set) bool {
 	case c.Len() >= 2 && !g.fromPoint && c.Is("FROMMEMBER"):
 		g.fromMember = true
 		var ok bool
-		if g.shape.Center, ok = pointOf(s, c.Bytes()); !ok && s != nil {
-			c.Fail(errNoPoint)
+		member := c.Bytes()
+		if g.shape.Center, ok = pointOf(s, member); !ok && s != nil {
+			c.Fail(noPoint(c, member))
 		}
 	case c.Len() >= 3 && !g.fromMember && c.Is("FROMLONLAT"):
 		g.fromPoint = true
@@ -427,8 +431,9 @@ func georadiusbymemberWith(c *engine.Call, mayStore bool) {
 	if s == nil {
 		c.Skip(3) // without a key Redis does not check them
 	} else {
-		if g.shape.Center, ok = pointOf(s, c.Bytes()); !ok {
-			c.Fail(errNoPoint)
+		member := c.Bytes()
+		if g.shape.Center, ok = pointOf(s, member); !ok {
+			c.Fail(noPoint(c, member))
 		}
 		readRadius(c, &g.shape)
 	}
@@ -500,7 +505,7 @@ func geosearchWith(c *engine.Call, g *geoSearch) {
 	case !g.fromMember && !g.fromPoint:
 		c.Fail("ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for " + name)
 	case !g.byRadius && !g.byBox:
-		c.Fail("ERR exactly one of BYRADIUS and BYBOX can be specified for " + name)
+		c.Fail("ERR exactly one of " + c.Engine.Config.Words("BYRADIUS and BYBOX", "BYRADIUS, BYBOX and BYPOLYGON") + " can be specified for " + name)
 	}
 	g.run(c, s, "geosearchstore")
 }

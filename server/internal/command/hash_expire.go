@@ -33,7 +33,7 @@ func hgetdel(c *engine.Call) {
 		return
 	}
 	k := timedHash()
-	fields := k.memberArgs(c, k.notPositive())
+	fields := k.memberArgs(c, errFieldCount)
 	if !c.OK() {
 		return
 	}
@@ -80,24 +80,7 @@ func hgetex(c *engine.Call) {
 	if !ok {
 		return
 	}
-	var x memberExpiry
-	var fields [][]byte
-	for c.More() {
-		switch {
-		case c.Is("FIELDS"):
-			fields = fieldArgs(c, fields, 1)
-		case x.option(c, "PERSIST"):
-		case c.Is("KEEPTTL"):
-			notOfThis(c, &x, "PERSIST")
-		case c.Is("FNX"), c.Is("FXX"):
-			c.Fail("ERR unknown argument")
-		default:
-			unknown(c)
-		}
-	}
-	if fields == nil {
-		c.Fail(c.Command.WrongArity())
-	}
+	x, fields := hgetexArgs(c)
 	if !c.OK() {
 		return
 	}
@@ -122,7 +105,33 @@ func hgetex(c *engine.Call) {
 	}
 	changedMembers(c, key, engine.ClassHash, "hexpire", set)
 	changedMembers(c, key, engine.ClassHash, "hpersist", persisted)
-	changedMembers(c, key, engine.ClassHash, "hdel", removed)
+	k := timedHash()
+	k.past(c, key, removed)
+}
+
+func hgetexArgs(c *engine.Call) (x memberExpiry, fields [][]byte) {
+	if c.Engine.Config.Valkey() {
+		var o fieldOptions
+		fields = o.args(c, 1, "PERSIST", func() bool { return false })
+		return o.memberExpiry, fields
+	}
+	for c.More() {
+		switch {
+		case c.Is("FIELDS"):
+			fields = fieldArgs(c, fields, 1)
+		case x.option(c, "PERSIST"):
+		case c.Is("KEEPTTL"):
+			notOfThis(c, &x, "PERSIST")
+		case c.Is("FNX"), c.Is("FXX"):
+			c.Fail("ERR unknown argument")
+		default:
+			unknown(c)
+		}
+	}
+	if fields == nil {
+		c.Fail(c.Command.WrongArity())
+	}
+	return x, fields
 }
 
 // fieldArgs is listArgs with the error texts of HGETEX and HSETEX.
@@ -153,6 +162,9 @@ type hsetexOptions struct {
 
 // hsetexArgs reads the arguments after the key. As in Redis, each is checked where it stands.
 func hsetexArgs(c *engine.Call) (o hsetexOptions) {
+	if c.Engine.Config.Valkey() {
+		return hsetexArgsOfValkey(c)
+	}
 	for c.More() {
 		switch {
 		case c.Is("FIELDS"):
@@ -238,7 +250,11 @@ func hsetex(c *engine.Call) {
 	changedMembers(c, key, engine.ClassHash, "hset", fields)
 	switch {
 	case x.past(c):
-		changedMembers(c, key, engine.ClassHash, "hdel", fields)
+		if c.Engine.Config.Valkey() {
+			changedMembers(c, key, engine.ClassHash, "hexpire", fields)
+		}
+		k := timedHash()
+		k.past(c, key, fields)
 		if h.Len() == 0 {
 			c.Drop(key) // reports the deletion of a new key, too
 		}

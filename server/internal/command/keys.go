@@ -281,13 +281,18 @@ func parseExpireOptions(c *engine.Call) (o expireOptions) {
 			c.Fail("ERR Unsupported option " + optionText(c.Bytes()))
 		}
 	}
+	o.check(c)
+	return o
+}
+
+// check fails if conditions exclude each other.
+func (o *expireOptions) check(c *engine.Call) {
 	if o.nx && (o.xx || o.gt || o.lt) {
 		c.Fail("ERR NX and XX, GT or LT options at the same time are not compatible")
 	}
 	if o.gt && o.lt {
 		c.Fail("ERR GT and LT options at the same time are not compatible")
 	}
-	return o
 }
 
 // optionText returns an option as Redis's error texts have it: without line ends behind it.
@@ -319,7 +324,7 @@ func expireKey(c *engine.Call, unit engine.TimeUnit) {
 		return
 	}
 	if c.Past(deadline) {
-		c.Drop(key)
+		c.DropPast(key)
 	} else {
 		c.SetDeadline(e, deadline)
 		c.Changed(key, engine.ClassGeneric, "expire")
@@ -477,6 +482,9 @@ func (o *keyScan) read(c *engine.Call) bool {
 	case c.Len() >= 2 && c.Is("TYPE"):
 		name := c.Bytes()
 		o.kind, o.typed = engine.Clip(name, len(name)), true
+		if _, known := keyspace.KindNamed(lowerASCII(o.kind)); !known && c.Engine.Config.Valkey() {
+			c.Fail("ERR unknown type name '" + o.kind + "'")
+		}
 	default:
 		return false
 	}

@@ -77,10 +77,17 @@ const (
 )
 
 // memberArgs reads the keyword, the number of members and the members, which are
-// the rest of the arguments. bad is the error text for an invalid number.
-func (k *timedKind) memberArgs(c *engine.Call, bad string) [][]byte {
+// the rest of the arguments.
+// valkey is the error for all that is wrong with the number in the dialect of Valkey.
+func (k *timedKind) memberArgs(c *engine.Call, valkey string) [][]byte {
+	if k.asValkey(c) {
+		if !c.Is(k.keyword) {
+			c.Fail(protocol.ErrSyntax)
+		}
+		return lastFields(c, 1, valkey)
+	}
 	k.keywordArg(c)
-	return k.countedArgs(c, bad, 1)
+	return k.countedArgs(c, k.notPositive(), 1)
 }
 
 func (k *timedKind) keywordArg(c *engine.Call) {
@@ -139,9 +146,9 @@ func lowerASCII(s string) string {
 	return string(b)
 }
 
-// memberDeadline reads a time in a unit and returns the deadline.
-func memberDeadline(c *engine.Call, unit engine.TimeUnit) int64 {
-	n, unit := c.ReadTime(c.Bytes(), unit, protocol.ErrNotInteger)
+// memberDeadline parses a time in a unit and returns the deadline.
+func memberDeadline(c *engine.Call, text []byte, unit engine.TimeUnit) int64 {
+	n, unit := c.ReadTime(text, unit, protocol.ErrNotInteger)
 	factor, from := int64(1), int64(0)
 	if unit&engine.Seconds != 0 {
 		factor = 1000
@@ -152,15 +159,20 @@ func memberDeadline(c *engine.Call, unit engine.TimeUnit) int64 {
 	switch {
 	case c.Err() != "":
 	case n < 0:
-		c.Fail("ERR invalid expire time, must be >= 0")
+		c.Fail(c.Engine.Config.Words("ERR invalid expire time, must be >= 0", engine.InvalidExpire(c.Command.Name)))
 	case n > maxMemberTime/factor || n*factor > maxMemberTime-from:
 		c.Fail(engine.InvalidExpire(c.Command.Name))
 	}
 	return n*factor + from
 }
 
-// expireArgs reads the arguments after the time: a condition and the members, in any order.
-func (k *timedKind) expireArgs(c *engine.Call) (o expireOptions, members [][]byte) {
+// expireArgs reads the arguments after the key: a time, then a condition and the members, in
+// any order.
+func (k *timedKind) expireArgs(c *engine.Call, unit engine.TimeUnit) (at int64, o expireOptions, members [][]byte) {
+	if k.asValkey(c) {
+		return expireArgsOfValkey(c, unit)
+	}
+	at = memberDeadline(c, c.Bytes(), unit)
 	for c.More() {
 		switch {
 		case c.Is(k.keyword):
@@ -182,7 +194,7 @@ func (k *timedKind) expireArgs(c *engine.Call) (o expireOptions, members [][]byt
 	default:
 		c.Fail("ERR Multiple condition flags specified")
 	}
-	return o, members
+	return at, o, members
 }
 
 // expireMembers is ZEXPIRE and HEXPIRE, in all units.
@@ -192,8 +204,7 @@ func (k timedKind) expireMembers(c *engine.Call, unit engine.TimeUnit) {
 	if !ok {
 		return
 	}
-	at := memberDeadline(c, unit)
-	o, members := k.expireArgs(c)
+	at, o, members := k.expireArgs(c, unit)
 	if !c.OK() {
 		return
 	}
@@ -220,7 +231,17 @@ func (k timedKind) expireMembers(c *engine.Call, unit engine.TimeUnit) {
 		}
 	}
 	changedMembers(c, key, k.class, k.event, set)
-	changedMembers(c, key, k.class, k.removed, removed)
+	k.past(c, key, removed)
+}
+
+// past reports members that were removed because their new deadline is in the past.
+func (k *timedKind) past(c *engine.Call, key []byte, removed [][]byte) {
+	event := k.removed
+	if k.asValkey(c) {
+		event = "hexpired"
+		c.Engine.ExpiredMembers += int64(len(removed))
+	}
+	changedMembers(c, key, k.class, event, removed)
 }
 
 // changedMembers calls Touched and Changed for members, if there are any.
@@ -239,7 +260,7 @@ func (k timedKind) ttlMembers(c *engine.Call, unit engine.TimeUnit) {
 	if !ok {
 		return
 	}
-	members := k.memberArgs(c, k.notPositive())
+	members := k.memberArgs(c, protocol.ErrSyntax)
 	if !c.OK() {
 		return
 	}
@@ -274,7 +295,7 @@ func (k timedKind) persistMembers(c *engine.Call) {
 	if !ok {
 		return
 	}
-	members := k.memberArgs(c, k.notPositive())
+	members := k.memberArgs(c, errFieldCount)
 	if !c.OK() {
 		return
 	}
@@ -331,7 +352,7 @@ func (x *memberExpiry) option(c *engine.Call, extra string) bool {
 	case !c.More():
 		c.Fail("ERR missing expire time")
 	default:
-		x.deadline, x.set = memberDeadline(c, unit), true
+		x.deadline, x.set = memberDeadline(c, c.Bytes(), unit), true
 	}
 	return true
 }

@@ -158,6 +158,8 @@ func set(c *engine.Call) {
 	var raw engine.RawTime
 	for c.More() {
 		switch {
+		case o.compare.given && c.Engine.Config.Valkey() && (c.Is("NX") || c.Is("XX")):
+			c.Fail(protocol.ErrSyntax)
 		case !o.xx && c.Is("NX"):
 			o.nx = true
 		case !o.nx && c.Is("XX"):
@@ -407,7 +409,10 @@ func getex(c *engine.Call) {
 			c.Fail(protocol.ErrSyntax)
 		}
 	}
-	// Redis checks the key before the time.
+	// Redis checks the key before the time, Valkey after it.
+	if c.Engine.Config.Valkey() {
+		c.Resolve(&x, raw)
+	}
 	syntax := c.Err() == ""
 	var s *keyspace.String
 	if syntax {
@@ -428,7 +433,7 @@ func getex(c *engine.Call) {
 	e := c.DB.Edit(key)
 	switch {
 	case x.Set && c.Past(x.Deadline):
-		c.Drop(key)
+		c.DropPast(key)
 	case x.Set:
 		c.SetDeadline(e, x.Deadline)
 		c.Changed(key, engine.ClassGeneric, "expire")
@@ -554,9 +559,9 @@ func msetexRow() engine.Command {
 
 // msetex is MSETEX numkeys key value [key value ...] [NX|XX] [EX|PX|EXAT|PXAT time|KEEPTTL].
 func msetex(c *engine.Call) {
-	n := c.IntIn(1, math.MaxInt32, "ERR invalid numkeys value")
+	n := c.IntIn(1, math.MaxInt32, c.Engine.Config.Words("ERR invalid numkeys value", "ERR invalid numkeys value or out of range"))
 	if c.Err() == "" && n > int64(c.Len()/2) {
-		c.Fail("ERR wrong number of key-value pairs")
+		c.Fail(c.Engine.Config.Words("ERR wrong number of key-value pairs", protocol.ErrSyntax))
 	}
 	if !c.OK() {
 		return
@@ -590,10 +595,15 @@ func msetex(c *engine.Call) {
 	for i := 0; i < len(pairs); i += 2 {
 		key := pairs[i]
 		write(c, key, pairs[i+1], c.DB.Edit(key), o.Expiry)
-		if o.Expiry.Set { // other than SET, MSETEX reports the deadline first
+		// Other than SET, and than in Valkey, MSETEX reports the deadline first.
+		valkey := c.Engine.Config.Valkey()
+		if o.Expiry.Set && !valkey {
 			c.Changed(key, engine.ClassGeneric, "expire")
 		}
 		c.Changed(key, engine.ClassString, "set")
+		if o.Expiry.Set && valkey {
+			c.Changed(key, engine.ClassGeneric, "expire")
+		}
 	}
 	c.Reply.Int(1)
 }

@@ -34,6 +34,7 @@ type Settings struct {
 	Logfile             string
 	Loglevel            string
 	LogFormat           string
+	Dialect             string
 	Save                []SaveRule
 	Dir                 string
 	Dbfilename          string
@@ -150,6 +151,23 @@ const (
 	EndpointHostname = "hostname"
 	EndpointUnknown  = "unknown-endpoint"
 )
+
+// The choices of dialect.
+const (
+	DialectRedis  = "redis"
+	DialectValkey = "valkey"
+)
+
+// Valkey reports whether replies are those of Valkey where Redis has others.
+func (c *Settings) Valkey() bool { return c.Dialect == DialectValkey }
+
+// Words returns a text in the dialect of the replies, from that of Redis and that of Valkey.
+func (c *Settings) Words(redis, valkey string) string {
+	if c.Valkey() {
+		return valkey
+	}
+	return redis
+}
 
 // EvictionTime is the longest time that one step evicts; the server serves clients
 // between steps.

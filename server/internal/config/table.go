@@ -155,6 +155,9 @@ func Parameters() []Parameter {
 			about("Whether replicas have the deadlines of fields of hashes: `redis` if all are Redis since 7.4 or zsetd, `valkey` if all are Valkey since 9 or zsetd. Others " +
 				"cannot load the data then. With `no` all kinds of replicas can, and Redis and Valkey remove a field when it expires at the primary. After another " +
 				"value than `no` a restart of the primary transfers all data."),
+		// Hidden for the same reason as transport.
+		enum("dialect", DialectRedis, func(c *Settings) *string { return &c.Dialect }, DialectRedis, DialectValkey).hide().
+			about("Whose errors, events and fields the server has where Redis 8.6 and Valkey 9.1 have different ones: `redis` or `valkey`. The lag of groups of streams, and the rules that ACL shows, are those of Redis in both."),
 		text("logfile", "", func(c *Settings) *string { return &c.Logfile }).immutable().
 			about("Path of the log file; empty means standard output."),
 		// Hidden for the same reason as transport.

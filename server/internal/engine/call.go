@@ -176,6 +176,17 @@ func (c *Call) Drop(key []byte) bool {
 	return true
 }
 
+// DropPast removes a key whose new deadline is in the past. The event is that of a deletion, or
+// in Valkey that of an expiry.
+func (c *Call) DropPast(key []byte) {
+	if !c.Engine.Config.Valkey() {
+		c.Drop(key)
+	} else if c.DB.Delete(key) {
+		c.Engine.ExpiredKeys++
+		c.Changed(key, classExpired, "expired")
+	}
+}
+
 // RemoveEmpty removes each collection that was opened for modification and is now
 // empty, with a del event unless this call has created it. It runs when the handler
 // has returned; a handler calls it itself where the del event must come earlier.

@@ -109,6 +109,8 @@ func (c *Command) mayChangeChecks() bool {
 	return c.ScriptFlags == nil && c.Spec.Flags().Has(protocol.NoScript|protocol.Admin)
 }
 
+const errNoAuth = "NOAUTH Authentication required."
+
 // commandChecks returns the checks of every server.
 func commandChecks() []check {
 	return []check{
@@ -122,10 +124,16 @@ func commandChecks() []check {
 			if cmd.Spec.Flags().Has(protocol.NoAuth) {
 				return ""
 			}
-			return "NOAUTH Authentication required."
+			return errNoAuth
 		}},
-		{name: "not in MULTI", flags: protocol.NoMulti, state: (*Session).queues, refusal: func(*Session, *Command, [][]byte) string {
-			return "ERR Command not allowed inside a transaction"
+		{name: "not in MULTI", flags: protocol.NoMulti, state: (*Session).queues, refusal: func(s *Session, cmd *Command, _ [][]byte) string {
+			return s.Engine.Config.Words("ERR Command not allowed inside a transaction", errNested(cmd))
+		}},
+		{name: "not in MULTI of Valkey", server: func(srv *Engine) bool { return srv.Config.Valkey() }, state: (*Session).queues, refusal: func(_ *Session, cmd *Command, _ [][]byte) string {
+			if cmd.NotNested {
+				return errNested(cmd)
+			}
+			return ""
 		}},
 		{name: "ACL", state: (*Session).isRestricted, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
 			if d := s.Permit(cmd, argv, s.DenialContext()); d != acl.Permitted {
@@ -207,6 +215,10 @@ func (s *Session) mustLogIn() bool { return !s.Authenticated && s.Engine.ACL.Log
 func notPrimary(s *Session) bool { return !s.Primary }
 
 // queues reports whether the session queues commands for EXEC.
+func errNested(cmd *Command) string {
+	return "ERR Command '" + cmd.Name + "' not allowed inside a transaction"
+}
+
 func (s *Session) queues() bool { return s.Multi }
 
 // isRestricted reports whether the user's rules have to be asked for each command.

@@ -75,14 +75,19 @@ func (s *Session) appendInfo(b []byte, u *acl.User, asap bool) []byte {
 		last = s.last.Name
 	}
 	name, _, _ := strings.Cut(s.Name, "\x00") // which may be followed by any bytes
-	return fmt.Appendf(b, "id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d "+
+	capa, thread := " capa="+s.capabilities(), " io-thread=0"
+	early, late := "", capa
+	if s.Engine.Config.Valkey() {
+		early, thread, late = capa, "", ""
+	}
+	return fmt.Appendf(b, "id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s%s db=%d sub=%d psub=%d ssub=%d "+
 		"multi=%d watch=%d qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d events=%s "+
-		"cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s io-thread=0 tot-net-in=%d tot-net-out=%d tot-cmds=%d capa=%s\n",
+		"cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s%s tot-net-in=%d tot-net-out=%d tot-cmds=%d%s\n",
 		s.ID, s.Addr, s.LocalAddr, s.FD, name, int64(s.Engine.At.Sub(s.Created).Seconds()), s.IdleSeconds(),
-		s.flags(asap), s.DB.ID(), s.subscriptions.Count(subscription.Channels), s.subscriptions.Count(subscription.Patterns), s.subscriptions.Count(subscription.Shards),
+		s.flags(asap), early, s.DB.ID(), s.subscriptions.Count(subscription.Channels), s.subscriptions.Count(subscription.Patterns), s.subscriptions.Count(subscription.Shards),
 		multi, len(s.watches), taken, free, argsSize(s.running()), s.queued+int64(len(s.watches))*perName, s.Out.Cap(), s.Out.Len(), first, blocks, n-first,
 		s.memory(), events,
-		last, u.Name, s.Redirection(), s.Out.Version(), s.LibName, s.LibVersion, s.arrived(), s.written+int64(s.waiting()), s.ran, s.capabilities())
+		last, u.Name, s.Redirection(), s.Out.Version(), s.LibName, s.LibVersion, thread, s.arrived(), s.written+int64(s.waiting()), s.ran, late)
 }
 
 // IdleSeconds returns for how many seconds the session has run no command.

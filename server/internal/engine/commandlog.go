@@ -33,7 +33,11 @@ func (l *CommandLog) add(c *Call, now time.Time, value, limit int64) {
 	if c.Command.Spec.Flags().Has(protocol.SkipSlowlog) {
 		return
 	}
-	e := CommandLogEntry{ID: l.lastID, At: now.Unix(), Value: value, Addr: c.Session.Addr, Name: c.Session.Name}
+	client := c.Session
+	if c.OfScript && c.Engine.Config.Valkey() {
+		client = c.Engine.Scripting.Running.Caller
+	}
+	e := CommandLogEntry{ID: l.lastID, At: now.Unix(), Value: value, Addr: client.Addr, Name: client.Name}
 	l.lastID++
 	e.Argv = make([]string, min(len(c.Argv), slowlogArgs))
 	for i := range e.Argv {

@@ -31,6 +31,11 @@ func (s *Session) Exec(argv [][]byte) {
 func (s *Session) dispatch(argv [][]byte) {
 	srv := s.Engine
 	cmd, names := srv.Table.Find(argv)
+	if srv.Config.Valkey() && s.mustLogIn() && (cmd == nil || !cmd.Spec.Flags().Has(protocol.NoAuth)) && !isHTTP(argv[0]) {
+		s.last = cmd
+		s.refuse(cmd, errNoAuth) // before all other errors
+		return
+	}
 	if cmd == nil {
 		if isHTTP(argv[0]) {
 			srv.warnOfHTTP(s)

@@ -81,7 +81,7 @@ func (c *Command) effects(srv *Engine, argv [][]byte) protocol.Flags {
 	}
 	of := c.ScriptFlags(srv, argv)
 	if of.Has(ScriptCompat) {
-		return flags
+		return flags &^ protocol.Stale
 	}
 	flags &^= protocol.Stale | protocol.DenyOOM | protocol.Write | protocol.MayReplicate
 	if !of.Has(scriptAllowOOM | ScriptNoWrites) {
@@ -215,12 +215,12 @@ func (r *ScriptRun) Interrupt() *lua.LTable {
 	if threshold := srv.Config.BusyReplyThreshold; !r.busy && (threshold == 0 || time.Since(r.Started).Milliseconds() < threshold) {
 		return nil
 	}
+	kill := "SCRIPT KILL"
+	if !r.Eval {
+		kill = "FUNCTION KILL"
+	}
 	if !r.busy {
 		r.busy = true
-		kill := "SCRIPT KILL"
-		if !r.Eval {
-			kill = "FUNCTION KILL"
-		}
 		srv.Log.Warn("slow script: still running", "milliseconds", time.Since(r.Started).Milliseconds(), "script", r.Name, "kill", kill)
 	}
 	srv.yieldLock()
@@ -235,7 +235,7 @@ func (r *ScriptRun) Interrupt() *lua.LTable {
 		fallthrough
 	case r.Killed || srv.closed:
 		srv.Log.Warn("script killed", "script", r.Name)
-		return ErrorTable(r.State, "ERR Script killed by user with SCRIPT KILL...", false)
+		return ErrorTable(r.State, "ERR Script killed by user with "+srv.Config.Words("SCRIPT KILL", kill)+"...", false)
 	}
 	return nil
 }

@@ -28,6 +28,7 @@ type Command struct {
 	Local           bool     // never forwarded, see forward.go
 	Watches         bool     // its keys are watched until the end of a transaction
 	InMulti         bool     // runs within MULTI in place of being queued
+	NotNested       bool     // refused within MULTI in the dialect of Valkey
 	RunsQueue       bool     // runs the commands that MULTI has queued
 	WhileSubscribed bool     // allowed with subscriptions in RESP2
 	Secret          bool     // arguments may be passwords: they are never logged

@@ -79,7 +79,7 @@ func multiRow() Command {
 		Name: "multi", Arity: 1, Flags: "noscript loading stale fast allow_busy",
 		Group: "transactions", Since: "1.2.0", Complexity: "O(1)",
 		Summary: "Begin a transaction: the commands that follow wait for EXEC",
-	}, Run: multi, OfConnection: true, InMulti: true, EndsQueueing: true}
+	}, Run: multi, OfConnection: true, InMulti: true, NotNested: true, EndsQueueing: true}
 }
 
 func multi(c *Call) {
@@ -114,7 +114,7 @@ func watchRow() Command {
 		Group: "transactions", Since: "2.2.0", Complexity: "O(K), K keys given",
 		Summary: "Let the next EXEC fail if one of the keys changes before",
 		Syntax:  "key [key ...]",
-	}, Run: watch, OfConnection: true, InMulti: true, Watches: true}
+	}, Run: watch, OfConnection: true, InMulti: true, NotNested: true, Watches: true}
 }
 
 func watch(c *Call) {

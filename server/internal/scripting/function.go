@@ -46,6 +46,7 @@ func FunctionCommands() []engine.Command {
 
 const (
 	functionEngine  = "LUA"
+	errFunctionName = "Function names can only contain letters, numbers, or underscores(_) and must be at least one character long"
 	errLibraryName  = "Library names can only contain letters, numbers, or underscores(_) and must be at least one character long"
 	loadTime        = 500 * time.Millisecond // time limit of registering functions
 	functionPayload = "ERR DUMP payload version or checksum are wrong"
@@ -79,11 +80,11 @@ func functionState(srv *engine.Engine) *script.State {
 // loadingGlobals returns the globals of a library while it registers its functions.
 func loadingGlobals(srv *engine.Engine, state *script.State) *lua.LTable {
 	globals := state.Table()
-	for _, valkey := range []bool{false, true} {
-		a := &api{srv: srv, state: state, valkey: valkey}
+	for _, name := range []string{"redis", "server"} {
+		a := &api{srv: srv, state: state, valkey: name == "server"}
 		t := state.Library(map[string]lua.LGFunction{"register_function": a.registerFunction, "log": a.log})
 		a.constants(t)
-		globals.RawSetString(a.name(), state.Guarded(t, true))
+		globals.RawSetString(name, state.Guarded(t, true))
 	}
 	return globals
 }
@@ -207,6 +208,9 @@ func register(srv *engine.Engine, state *script.State, fn *lua.LFunction, l *eng
 	} else if text, ok := luaconv.ToString(failed.Value); ok {
 		msg = "ERR " + text
 	}
+	if msg == "ERR "+errFunctionName {
+		return errFunctionName // as in Valkey
+	}
 	return "Error registering functions: " + cText(msg)
 }
 
@@ -234,7 +238,7 @@ func (a *api) registerFunction(L *lua.LState) int {
 		a.fail(L, "wrong number of arguments to "+a.name()+".register_function")
 	}
 	if !functionName(f.Name) {
-		a.fail(L, errLibraryName)
+		a.fail(L, a.srv.Config.Words(errLibraryName, errFunctionName))
 	}
 	if l.Functions[f.Name] != nil {
 		a.fail(L, "Function already exists in the library")

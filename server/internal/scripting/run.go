@@ -142,7 +142,7 @@ func scriptFailed(c *engine.Call, r *engine.ScriptRun, failed *script.Error) {
 	}
 	msg, _, _ = strings.Cut(msg, "\x00")
 	if failed.Known {
-		msg += fmt.Sprintf(" script: %s, on %s:%d.", r.Name, failed.Source, failed.Line)
+		msg += fmt.Sprintf(" script: %son %s:%d.", r.Engine.Config.Words(r.Name+", ", ""), failed.Source, failed.Line)
 	}
 	c.Reply.Error(cText(msg))
 }

@@ -47,6 +47,8 @@ func shaFlags(srv *engine.Engine, argv [][]byte) engine.ScriptFlags {
 	return engine.ScriptCompat
 }
 
+const errEngine = "Unexpected engine in script shebang: "
+
 // readShebang parses the first line of a script, if it begins with "#!". It returns
 // the declared flags, the length of the line, and the error in it.
 func readShebang(source []byte) (flags engine.ScriptFlags, length int, wrong string) {
@@ -61,8 +63,8 @@ func readShebang(source []byte) (flags engine.ScriptFlags, length int, wrong str
 	if !ok || len(words) == 0 {
 		return engine.ScriptCompat, 0, "Invalid engine in script shebang"
 	}
-	if string(words[0]) != "#!lua" {
-		return engine.ScriptCompat, 0, "Unexpected engine in script shebang: " + string(words[0])
+	if language := string(words[0]); language != "#!lua" {
+		return engine.ScriptCompat, 0, errEngine + language
 	}
 	for _, word := range words[1:] {
 		list, ok := strings.CutPrefix(string(word), "flags=")
@@ -117,6 +119,9 @@ func loadScript(c *engine.Call, source []byte, eval bool) *engine.EvalScript {
 		return s
 	}
 	flags, skip, wrong := readShebang(source)
+	if language, other := strings.CutPrefix(wrong, errEngine+"#!"); other {
+		wrong = c.Engine.Config.Words(wrong, "Could not find scripting engine '"+language+"'")
+	}
 	if wrong != "" {
 		c.Reply.Error("ERR " + wrong)
 		return nil
@@ -172,7 +177,7 @@ func evalSHA(c *engine.Call, readOnly bool) {
 	}
 	name := c.Bytes()
 	if len(name) != 40 {
-		c.Reply.Error(engine.ErrNoScript)
+		c.Reply.Error(c.Engine.Config.Words(engine.ErrNoScript, "NOSCRIPT No matching script."))
 		return
 	}
 	keys, args := numkeys(c, protocol.ErrNotInteger)
@@ -181,7 +186,7 @@ func evalSHA(c *engine.Call, readOnly bool) {
 	}
 	s, ok := c.Engine.Scripting.Cache.Get(strings.ToLower(protocol.View(name)))
 	if !ok {
-		c.Reply.Error(engine.ErrNoScript)
+		c.Reply.Error(c.Engine.Config.Words(engine.ErrNoScript, "NOSCRIPT No matching script."))
 		return
 	}
 	runEval(c, s, readOnly, keys, args)

@@ -18,7 +18,7 @@ import (
 )
 
 // api is the table redis of scripts, or the table server, which has the words of Valkey in
-// its errors.
+// its errors. In the dialect of Valkey both have them.
 type api struct {
 	srv    *engine.Engine
 	state  *script.State
@@ -34,11 +34,14 @@ const numbersSize = 512
 
 // name returns the name of the table, which is in the errors of its functions.
 func (a *api) name() string {
-	if a.valkey {
+	if a.ofValkey() {
 		return "server"
 	}
 	return "redis"
 }
+
+// ofValkey reports whether errors have the words of Valkey.
+func (a *api) ofValkey() bool { return a.valkey || a.srv.Config.Valkey() }
 
 // seal makes both tables visible to scripts. Scripts have some more entries than functions.
 func seal(srv *engine.Engine, state *script.State, eval bool) {
@@ -114,7 +117,7 @@ func (a *api) arguments(L *lua.LState) (argv [][]byte, wrong string) {
 	n := L.GetTop()
 	switch {
 	case n > 0:
-	case a.valkey:
+	case a.ofValkey():
 		return nil, "Please specify at least one argument for this call"
 	default:
 		return nil, "Please specify at least one argument for this redis lib call"
@@ -131,7 +134,7 @@ func (a *api) arguments(L *lua.LState) (argv [][]byte, wrong string) {
 		case lua.LNumber:
 			argv[i] = a.number(float64(v))
 		default:
-			if a.valkey {
+			if a.ofValkey() {
 				return nil, "Command arguments must be strings or integers"
 			}
 			return nil, "Lua redis lib command arguments must be strings or integers"
@@ -185,7 +188,7 @@ func (a *api) call(L *lua.LState, raise bool) int {
 // refusal returns the error of a command that is refused, in the words of the table.
 func (a *api) refusal(failed string) string {
 	switch {
-	case !a.valkey:
+	case !a.ofValkey():
 	case failed == engine.ErrScriptUnknown:
 		return "ERR Unknown command called from script"
 	case failed == engine.ErrScriptArity:

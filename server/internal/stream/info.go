@@ -170,10 +170,15 @@ func xinfoStream(c *engine.Call) {
 		if !c.OK() {
 			return
 		}
-		c.Reply.Map(15)
-	} else {
-		c.Reply.Map(16)
 	}
+	fields := 16
+	if full {
+		fields--
+	}
+	if c.Engine.Config.Valkey() {
+		fields -= 6 // those of producers
+	}
+	c.Reply.Map(fields)
 	blocks, nodes := s.Blocks()
 	named(c, "length").Int(int64(s.Len()))
 	named(c, "radix-tree-keys").Int(int64(blocks))
@@ -185,7 +190,9 @@ func xinfoStream(c *engine.Call) {
 	named(c, "entries-added").Int(s.Added())
 	named(c, "recorded-first-entry-id")
 	replyStreamID(c, s.FirstID())
-	replyProducers(c, s)
+	if !c.Engine.Config.Valkey() {
+		replyProducers(c, s)
+	}
 	if full {
 		streamInFull(c, s, count)
 		return

@@ -42,7 +42,7 @@ func parseXreadOptions(c *engine.Call, withGroup bool) xreadOptions {
 		case c.Len() >= 2 && c.Is("STREAMS"):
 			n := c.Len()
 			if n%2 == 1 {
-				c.Fail(unbalanced(c.Command.Name, withGroup))
+				c.Fail(unbalanced(c, withGroup))
 				break
 			}
 			o.keys, o.ids = c.NextN(n/2), c.NextN(n/2)
@@ -78,9 +78,9 @@ func parseXreadOptions(c *engine.Call, withGroup bool) xreadOptions {
 	return o
 }
 
-// unbalanced returns the error of a command with more keys than IDs, or fewer.
-func unbalanced(name string, withGroup bool) string {
-	ids := "ID, '+', or '$'"
+// unbalanced returns the error of the command with more keys than IDs, or fewer.
+func unbalanced(c *engine.Call, withGroup bool) string {
+	name, ids := c.Command.Name, c.Engine.Config.Words("ID, '+', or '$'", "ID or '$'")
 	if withGroup {
 		ids = "ID or '>'"
 	}

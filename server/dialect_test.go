@@ -1,0 +1,63 @@
+package server_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/zsetd/zsetd/server"
+)
+
+// TestDialectOfValkey sends lines to a server with the dialect of Valkey and, where it is
+// installed, to Valkey 9, and compares both with the replies.
+func TestDialectOfValkey(t *testing.T) {
+	exchanges := []struct{ line, reply string }{
+		{"HSET h a 1 b 2", ":2"},
+		{"HEXPIRE h 10 NX XX FIELDS 1 a", "-ERR NX and XX, GT or LT options at the same time are not compatible"},
+		{"HEXPIRE h 10 NX NX FIELDS", "-ERR numfields should be greater than 0 and match the provided number of fields"},
+		{"HEXPIRE h -1 FIELDS 1 a", "-ERR invalid expire time in 'hexpire' command"},
+		{"HEXPIRE h x FIELDS 1 a", "-ERR value is not an integer or out of range"},
+		{"HEXPIRE h 10 FIELDS 1 a NX", "-ERR numfields should be greater than 0 and match the provided number of fields"},
+		{"HEXPIRE h -1 FOO 1 a", "-ERR numfields should be greater than 0 and match the provided number of fields"},
+		{"HTTL h a 1 c", "-ERR syntax error"},
+		{"HTTL h FIELDS 2 a", "-ERR syntax error"},
+		{"HPERSIST h FIELDS 2 a", "-ERR numfields should be greater than 0 and match the provided number of fields"},
+		{"HGETDEL h FIELDS a b", "-ERR value is not an integer or out of range"},
+		{"HGETEX h EX 10 PX 10 FIELDS 1 a", "-ERR syntax error"},
+		{"HGETEX h EX FIELDS 1 a", "-ERR syntax error"},
+		{"HGETEX h EX 10 EX 20 FIELDS 1 a", "*1"},
+		{"HSETEX h NX XX FIELDS 1 a 1", "-ERR syntax error"},
+		{"HSETEX h NX NX FIELDS 1 a 1", ":0"},
+		{"HSETEX h FOO FIELDS 1 a 1", "-ERR syntax error"},
+		{"HSETEX h KEEPTTL FIELDS 1 a 3", ":1"},
+		{"SCAN 0 TYPE foo", "-ERR unknown type name 'foo'"},
+		{"SET s b IFEQ a XX", "-ERR syntax error"},
+		{"GETEX none EX abc", "-ERR value is not an integer or out of range"},
+		{"MSETEX 0 a b", "-ERR invalid numkeys value or out of range"},
+		{"GEOADD g 1 1 a", ":1"},
+		{"GEOSEARCH g FROMMEMBER x BYRADIUS 1 km", "-ERR member x does not exist"},
+		{"CLIENT LIST ID str", "-ERR syntax error"},
+		{"CLIENT KILL ID -1", "-ERR client-id should be greater than 0"},
+		{"MULTI", "+OK"},
+		{"MULTI", "-ERR Command 'multi' not allowed inside a transaction"},
+		{"EXEC", "-EXECABORT Transaction discarded because of previous errors."},
+		{"EVAL return(redis.call('foo')) 0", "-ERR Unknown command called from script script: on @user_script:1."},
+		{"EVALSHA abc 0", "-NOSCRIPT No matching script."},
+		{"READONLY", "+OK"},
+		{"XREAD COUNT 1 STREAMS a", "-ERR Unbalanced 'xread' list of streams: for each stream key an ID or '$' must be specified."},
+	}
+	compare := func(t *testing.T, p *peer) {
+		for _, x := range exchanges {
+			if got, _, _ := strings.Cut(p.do(strings.Fields(x.line)...), "\r\n"); got != x.reply {
+				t.Errorf("%s: %s; want %s", x.line, got, x.reply)
+			}
+		}
+	}
+	t.Run("zsetd", func(t *testing.T) {
+		p := ownPeer(t, server.Options{Config: map[string]string{"dialect": "valkey"}})
+		compare(t, p)
+		if got := p.do("FUNCTION", "LOAD", "#!lua name=x\nredis.register_function('f', function() end)"); got != "$1\r\nx\r\n" {
+			t.Errorf("a library that uses the table redis: %q", got)
+		}
+	})
+	t.Run("Valkey", func(t *testing.T) { compare(t, newerServers()[1].start(t)) })
+}
