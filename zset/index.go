@@ -224,6 +224,42 @@ func (t *index) Get(member string) (float64, bool) {
 	return *at.score(), true
 }
 
+// prefetch is Set.Prefetch.
+func (t *index) prefetch(members []string) (read uint64) {
+	var (
+		hashes [Batch]uint64
+		pages  [Batch]*page
+		refs   [Batch]uint32 // of the first entry with the tag of the member, plus 1
+	)
+	members = members[:min(len(members), Batch)]
+	for i, member := range members {
+		hashes[i] = t.hash(member)
+		pages[i] = t.page(hashes[i])
+	}
+	for _, p := range pages[:len(members)] {
+		read += uint64(p.groups)
+	}
+	for i, p := range pages[:len(members)] {
+		tag := uint16(hashes[i]) | 1
+		g := p.home(tag)
+		l := p.group(g)
+		if m := l.match(tag); m != 0 {
+			if k := firstSlot(m); k < groupSlots {
+				refs[i] = l.refs[k] + 1
+				read += uint64(*p.score(g, k))
+			}
+		}
+	}
+	for _, ref := range refs[:len(members)] {
+		if ref != 0 {
+			if member := t.arena.string(ref - 1); member != "" {
+				read += uint64(member[0])
+			}
+		}
+	}
+	return read
+}
+
 // getOrAdd returns the writable entry of member, and adds it with score if it is
 // absent.
 func (t *index) getOrAdd(member string, score float64) (at entryPos, added bool) {

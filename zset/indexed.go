@@ -416,7 +416,7 @@ func (m *indexed) compact() {
 
 // batch is the number of members that are processed together to overlap their cache
 // misses.
-const batch = 16
+const batch = Batch
 
 // ascend yields the elements at ranks [lo, hi) in ascending order. It panics at the
 // end of a batch if the set was changed: a check after each element takes 5 % of the

@@ -293,6 +293,21 @@ func (s *Set) IncrBytes(member []byte, delta float64, cond Cond) (o Outcome, sco
 	return o, score
 }
 
+// Batch is the maximum number of members of a call of Prefetch.
+const Batch = 16
+
+// Prefetch fetches up to Batch members, and the memory that Score reads for them, into the
+// processor's cache. A lookup in a large set is a chain of four dependent cache misses;
+// Prefetch overlaps those of the batch. It changes nothing, and any number of goroutines may
+// call it. The result has no meaning: it keeps the compiler from removing the reads. O(1)
+// per member, no allocation.
+func (s *Set) Prefetch(members []string) (read uint64) {
+	if _, ok := s.packed(); ok {
+		return 0
+	}
+	return s.indexed().index.prefetch(members)
+}
+
 // ScoreBytes is Score for a byte slice.
 func (s *Set) ScoreBytes(member []byte) (float64, bool) { return s.Score(view(member)) }
 

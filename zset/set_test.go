@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"unsafe"
@@ -815,6 +816,32 @@ func TestSwap(t *testing.T) {
 					t.Errorf("%s, %s: %v", from, to, err)
 				}
 			}
+		}
+	}
+}
+
+// TestPrefetch checks that Prefetch accepts members that are present or absent, of sets of
+// all forms, changes nothing, and does not allocate.
+func TestPrefetch(t *testing.T) {
+	for _, size := range []int{0, 5, packedMax + 1, 20_000} {
+		var s Set
+		for i := range size {
+			s.Add(fmt.Sprint(i), float64(i))
+		}
+		s.Add(strings.Repeat("long", 100), 1)
+		s.Add("", 2)
+		members := []string{"", strings.Repeat("long", 100), "absent"}
+		for i := range 2 * Batch {
+			members = append(members, fmt.Sprint(i*size/Batch))
+		}
+		before := s.Clone()
+		for n := range members {
+			if allocated := testing.AllocsPerRun(1, func() { s.Prefetch(members[:n]) }); allocated > 0 {
+				t.Errorf("%d elements: %v allocations", size, allocated)
+			}
+		}
+		if err := s.Check(); err != nil || !slices.Equal(collect(s.All()), collect(before.All())) {
+			t.Errorf("%d elements: Prefetch has changed the set, or %v", size, err)
 		}
 	}
 }

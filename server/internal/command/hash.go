@@ -41,7 +41,7 @@ func hsetRow() engine.Command {
 		Summary:    "Write the values of fields",
 		Syntax:     "key data:(field value)...",
 		History:    []string{"4.0.0 Several pairs of `field` and `value`"},
-	}, Run: hset}
+	}, Element: 2, Run: hset}
 }
 
 func hset(c *engine.Call) {
@@ -160,7 +160,7 @@ func hgetRow() engine.Command {
 		Group: "hash", Since: "2.0.0", Complexity: "O(1)",
 		Summary: "Read the value of field",
 		Syntax:  "key field",
-	}, Run: hget, Fields: keyspace.FieldsRead}
+	}, Element: 2, Run: hget, Fields: keyspace.FieldsRead}
 }
 
 func hget(c *engine.Call) {
@@ -229,7 +229,7 @@ func hexistsRow() engine.Command {
 		Group: "hash", Since: "2.0.0", Complexity: "O(1)",
 		Summary: "Whether a hash has field",
 		Syntax:  "key field",
-	}, Run: hexists, Fields: keyspace.FieldsRead}
+	}, Element: 2, Run: hexists, Fields: keyspace.FieldsRead}
 }
 
 func hexists(c *engine.Call) {
@@ -273,7 +273,7 @@ func hdelRow() engine.Command {
 		Summary: "Remove fields from a hash",
 		Syntax:  "key field [field ...]",
 		History: []string{"2.4.0 Several fields"},
-	}, Run: hdel}
+	}, Element: 2, Run: hdel}
 }
 
 func hdel(c *engine.Call) {
@@ -369,7 +369,7 @@ func hincrbyRow() engine.Command {
 		Group: "hash", Since: "2.0.0", Complexity: "O(1)",
 		Summary: "Add increment to the integer in field",
 		Syntax:  "key field increment",
-	}, Run: hincrby, Fields: keyspace.FieldsWritten}
+	}, Element: 2, Run: hincrby, Fields: keyspace.FieldsWritten}
 }
 
 func hincrby(c *engine.Call) {

@@ -120,7 +120,7 @@ func saddRow() engine.Command {
 		Summary:    "Add members to a set",
 		Syntax:     "key member [member ...]",
 		History:    []string{"2.4.0 Several members"},
-	}, Run: sadd}
+	}, Element: 2, Run: sadd}
 }
 
 // sadd is SADD key member [member ...].
@@ -414,7 +414,7 @@ func sismemberRow() engine.Command {
 		Group: "set", Since: "1.0.0", Complexity: "O(1)",
 		Summary: "Whether a set has member",
 		Syntax:  "key member",
-	}, Run: sismember}
+	}, Element: 2, Run: sismember}
 }
 
 // sismember is SISMEMBER key member.
@@ -640,7 +640,7 @@ func sremRow() engine.Command {
 		Summary: "Remove members from a set",
 		Syntax:  "key member [member ...]",
 		History: []string{"2.4.0 Several members"},
-	}, Run: srem}
+	}, Element: 2, Run: srem}
 }
 
 // srem is SREM key member [member ...].

@@ -63,7 +63,7 @@ func zaddRow() engine.Command {
 			"3.0.2 `XX`, `NX`, `CH`, `INCR`",
 			"6.2.0 `GT`, `LT`",
 		},
-	}, Run: zadd}
+	}, Element: 3, Run: zadd}
 }
 
 func zadd(c *engine.Call) { zaddWith(c, zaddOptions{}) }
@@ -75,7 +75,7 @@ func zincrbyRow() engine.Command {
 		Complexity: "O(log N), N members of the sorted set",
 		Summary:    "Add increment to the score of member, which begins at 0",
 		Syntax:     "key increment member",
-	}, Run: zincrby}
+	}, Element: 3, Run: zincrby}
 }
 
 // zincrby is ZADD INCR, options included: ZINCRBY key NX member is a syntax error.
@@ -300,7 +300,7 @@ func zscoreRow() engine.Command {
 		Group: "sorted-set", Since: "1.2.0", Complexity: "O(1)",
 		Summary: "Score of member",
 		Syntax:  "key member",
-	}, Run: zscore}
+	}, Element: 2, Run: zscore}
 }
 
 func zscore(c *engine.Call) {
@@ -355,7 +355,7 @@ func zrankRow() engine.Command {
 		Summary: "Number of members before member, in ascending order",
 		Syntax:  "key member [WITHSCORE]",
 		History: []string{"7.2.0 `WITHSCORE`"},
-	}, Run: zrank}
+	}, Element: 2, Run: zrank}
 }
 
 func zrank(c *engine.Call) { zrankFrom(c, false) }
@@ -367,7 +367,7 @@ func zrevrankRow() engine.Command {
 		Summary: "Number of members behind member, in ascending order",
 		Syntax:  "key member [WITHSCORE]",
 		History: []string{"7.2.0 `WITHSCORE`"},
-	}, Run: zrevrank}
+	}, Element: 2, Run: zrevrank}
 }
 
 func zrevrank(c *engine.Call) { zrankFrom(c, true) }
@@ -416,7 +416,7 @@ func zremRow() engine.Command {
 		Summary:    "Remove members from a sorted set",
 		Syntax:     "key member [member ...]",
 		History:    []string{"2.4.0 Several members"},
-	}, Run: zrem}
+	}, Element: 2, Run: zrem}
 }
 
 func zrem(c *engine.Call) {

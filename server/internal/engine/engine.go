@@ -89,6 +89,8 @@ type dataset struct {
 	RDB     *rdb.Codec // see codec
 	Rand    *mrand.Rand
 	Cluster *Cluster // the slots of the node; nil without a cluster
+
+	prefetched uint64 // keeps the compiler from removing reads; see prefetchElements
 }
 
 // persistence is the data file, and the sessions that wait for it.

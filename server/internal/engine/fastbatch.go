@@ -7,6 +7,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/histogram"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/zset"
 )
 
 // The batch fast path: a fast batch is a sequence of short commands in a pipeline, from
@@ -31,6 +32,8 @@ const (
 	// FastBatchElements is how many elements a command may remove before it counts as
 	// large.
 	FastBatchElements = 32
+	// prefetchBytes is the largest size of a member or field that is prefetched.
+	prefetchBytes = 256
 	// fastBatchShare is the most that is charged to each other command of a fast batch
 	// with a large one.
 	fastBatchShare = time.Microsecond
@@ -95,7 +98,7 @@ func (s *Session) runFastBatch(batch [][][]byte) (done int) {
 				return 0
 			}
 			if len(batch) >= 4 {
-				s.prefetch(batch)
+				s.prefetch(cmd, batch)
 			}
 			u.actor = s
 		}
@@ -123,8 +126,9 @@ func (s *Session) runFastBatch(batch [][][]byte) (done int) {
 }
 
 // prefetch looks up the keys of the next commands together, if there are several, to
-// overlap the cache misses.
-func (s *Session) prefetch(batch [][][]byte) {
+// overlap the cache misses; or the elements of the key of cmd, the first command, if all
+// others are like it.
+func (s *Session) prefetch(cmd *Command, batch [][][]byte) {
 	var keys [keyspace.PrefetchKeys][]byte
 	n := 0
 	var last []byte
@@ -137,6 +141,39 @@ func (s *Session) prefetch(batch [][][]byte) {
 	}
 	if n > 2 {
 		s.DB.Prefetch(keys[:n])
+	}
+	if n > 1 || cmd.Element == 0 {
+		return
+	}
+	n = 0
+	for _, argv := range batch[:min(len(batch), len(keys))] {
+		if len(argv) > cmd.Element && len(argv[cmd.Element]) <= prefetchBytes && bytes.Equal(argv[0], batch[0][0]) {
+			keys[n] = argv[cmd.Element]
+			n++
+		}
+	}
+	s.prefetchElements(last, keys[:n])
+}
+
+// prefetchElements looks up members or fields of the value of a key together.
+func (s *Session) prefetchElements(key []byte, elements [][]byte) {
+	e := s.DB.Stored(key)
+	if e == nil {
+		return
+	}
+	var texts [zset.Batch]string
+	some := texts[:min(len(elements), len(texts))]
+	for i := range some {
+		some[i] = protocol.View(elements[i])
+	}
+	read := &s.Engine.prefetched
+	switch v := e.Value().(type) {
+	case *keyspace.Set:
+		*read = v.Table().Prefetch(some)
+	case *keyspace.Hash:
+		*read = v.Table().Prefetch(some)
+	case *zset.Set:
+		*read = v.Prefetch(some)
 	}
 }
 

@@ -41,6 +41,7 @@ type Command struct {
 	InStream        bool     // a primary may send it, although it changes no data
 	Importable      bool     // accepted by Import, although it changes no data
 	Batching        Batching // see isQuick
+	Element         int      // the argument that is a member or field of the key; 0 for none
 
 	// Fields is what the command does with fields of hashes past their deadline, while
 	// these stay; see keyspace.LazyFields.

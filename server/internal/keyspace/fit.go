@@ -34,7 +34,7 @@ func (s *Set) Fit(l *Limits) {
 
 // Fit converts a hash table to a listpack if the limits allow one.
 func (h *Hash) Fit(l *Limits) {
-	if !h.tabled() || h.Len() > min(fitMost, l.HashMaxListpackEntries) {
+	if h.Table() == nil || h.Len() > min(fitMost, l.HashMaxListpackEntries) {
 		return
 	}
 	for field, value := range h.All() {

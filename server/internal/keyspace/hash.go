@@ -104,16 +104,13 @@ func (h *Hash) smallPairs() []byte {
 	return nil
 }
 
-// table returns the table, or nil.
-func (h *Hash) table() *table.Table[string] {
+// Table returns the hash table of a large hash, or nil. Its owner alone changes it.
+func (h *Hash) Table() *table.Table[string] {
 	if h.inEntry() || h.o == nil {
 		return nil
 	}
 	return h.o.table
 }
-
-// tabled reports whether there is a table.
-func (h *Hash) tabled() bool { return h.table() != nil }
 
 // packs reports whether the hash can be embedded in an entry with a key of the
 // given length.
@@ -265,7 +262,7 @@ func (h *Hash) Len() int {
 // Get returns the value of a field, valid until the hash changes. O(1); in a small
 // hash O(Len).
 func (h *Hash) Get(field []byte) (string, bool) {
-	if t := h.table(); t != nil {
+	if t := h.Table(); t != nil {
 		return t.GetBytes(field)
 	}
 	p := h.smallPairs()
@@ -446,7 +443,7 @@ func (h *Hash) All() iter.Seq2[string, string] {
 // each is separate from All so that All can be inlined; a range over All then does
 // not allocate.
 func (h *Hash) each(yield func(string, string) bool) {
-	if t := h.table(); t != nil {
+	if t := h.Table(); t != nil {
 		for field, value := range t.All() {
 			if !yield(field, value) {
 				return
@@ -469,7 +466,7 @@ func (h *Hash) each(yield func(string, string) bool) {
 // end. A field that exists during the whole scan is passed exactly once. A small
 // hash is passed in one call. Any cursor value is safe.
 func (h *Hash) Scan(cursor uint64, count int, yield func(field, value string)) uint64 {
-	if t := h.table(); t != nil {
+	if t := h.Table(); t != nil {
 		return t.Scan(cursor, count, yield)
 	}
 	for field, value := range h.All() {
@@ -481,7 +478,7 @@ func (h *Hash) Scan(cursor uint64, count int, yield func(field, value string)) u
 // Random returns a field, with uniform probability, and its value. The hash must
 // not be empty. O(1), in a small hash O(Len).
 func (h *Hash) Random(r *rand.Rand) (field, value string) {
-	if t := h.table(); t != nil {
+	if t := h.Table(); t != nil {
 		field, value, _ = t.Random(r)
 		return field, value
 	}
@@ -504,7 +501,7 @@ func (h *Hash) RandomDistinct(r *rand.Rand, n int, yield func(field, value strin
 		for field, value := range h.All() {
 			yield(field, value)
 		}
-	case n > h.Len()/3 || !h.tabled():
+	case n > h.Len()/3 || h.Table() == nil:
 		type pair struct{ field, value string }
 		all := make([]pair, 0, h.Len())
 		for field, value := range h.All() {
@@ -553,7 +550,7 @@ func (h *Hash) Clone() *Hash {
 // "listpackex" once a field of a small hash has had a deadline.
 func (h *Hash) Encoding(*Limits) string {
 	switch {
-	case h.tabled():
+	case h.Table() != nil:
 		return "hashtable"
 	case !h.inEntry() && h.o != nil && h.o.timed:
 		return "listpackex"
@@ -593,7 +590,7 @@ func (h *Hash) Check() error {
 			}
 		}
 	}
-	if h.tabled() {
+	if h.Table() != nil {
 		if h.o.pairs != nil {
 			return fmt.Errorf("hash with a table and %d bytes of pairs", len(h.o.pairs))
 		}

@@ -50,13 +50,13 @@ func contentOf(value any, deadline int64, l *Limits) content {
 		for m := range v.Members {
 			c.items = append(c.items, strings.Clone(m.String()))
 		}
-		c.encoding, c.free = v.Encoding(l), v.tabled()
+		c.encoding, c.free = v.Encoding(l), v.Table() != nil
 	case *Hash:
 		for field, value := range v.All() {
 			at, _ := v.DeadlineBytes([]byte(field))
 			c.items = append(c.items, fmt.Sprintf("%q %q %d", field, value, at))
 		}
-		c.encoding, c.free = v.Encoding(l), v.tabled()
+		c.encoding, c.free = v.Encoding(l), v.Table() != nil
 		if c.encoding == "listpackex" && v.Deadlines() == nil {
 			c.another = "listpack" // a field has had a deadline
 		}

@@ -449,7 +449,7 @@ func (s *Set) All() iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
 		for m := range s.Members {
 			text := m.text
-			if !s.tabled() {
+			if s.Table() == nil {
 				text = m.owned()
 			}
 			if !yield(text, 1) {
@@ -491,7 +491,7 @@ func (s *Set) Members(yield func(Member) bool) {
 // lookups of these members in others into the processor's cache, one batch at a
 // time. Sets in others may be nil, and may be modified during the iteration.
 func (s *Set) MembersPrefetching(others []*Set) iter.Seq[Member] {
-	if !s.tabled() {
+	if s.Table() == nil {
 		return s.Members
 	}
 	return func(yield func(Member) bool) {
@@ -499,9 +499,7 @@ func (s *Set) MembersPrefetching(others []*Set) iter.Seq[Member] {
 		n, read := 0, uint64(0)
 		flush := func() bool {
 			for _, other := range others {
-				if other != nil && other.tabled() {
-					read += other.o.table.Prefetch(some[:n])
-				}
+				read += other.Table().Prefetch(some[:n])
 			}
 			for _, text := range some[:n] {
 				if !yield(tableMember(text)) {
@@ -522,8 +520,13 @@ func (s *Set) MembersPrefetching(others []*Set) iter.Seq[Member] {
 	}
 }
 
-// tabled reports whether the encoding is a hash table.
-func (s *Set) tabled() bool { return !s.inEntry() && s.o != nil && s.o.encoding == hashtable }
+// Table returns the hash table of a large set, or nil. Its owner alone changes it.
+func (s *Set) Table() *table.Table[struct{}] {
+	if s == nil || s.inEntry() || s.o == nil {
+		return nil
+	}
+	return s.o.table
+}
 
 // copyOnWrite copies ints or texts if a clone shares them.
 func (o *setObject) copyOnWrite() {
@@ -764,7 +767,7 @@ func (s *Set) Random(r *rand.Rand) Member {
 // during the iteration.
 func (s *Set) Sample(r *rand.Rand, count int) iter.Seq[Member] {
 	return func(yield func(Member) bool) {
-		if s.tabled() && count < s.Len()/4 {
+		if s.Table() != nil && count < s.Len()/4 {
 			s.draw(r, count, yield)
 			return
 		}
@@ -853,7 +856,7 @@ func (s *Set) Pop(r *rand.Rand, count int, yield func(Member)) {
 // regardless of other changes. Without a hash table all members come in one call.
 // Any cursor value is safe.
 func (s *Set) Scan(cursor uint64, count int, yield func(Member)) uint64 {
-	if s.tabled() {
+	if s.Table() != nil {
 		return s.o.table.Scan(cursor, count, func(text string, _ struct{}) { yield(tableMember(text)) })
 	}
 	for m := range s.Members {

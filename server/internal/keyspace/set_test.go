@@ -322,7 +322,7 @@ func TestPackedSetModel(t *testing.T) {
 				t.Fatalf("seed %d: %s of %d, want %s of %d", seed, s.Encoding(l), s.Len(), model.Encoding(l), model.Len())
 			}
 			got, wanted := membersOf(s), membersOf(model)
-			if s.tabled() {
+			if s.Table() != nil {
 				slices.Sort(got)
 				slices.Sort(wanted)
 			}
