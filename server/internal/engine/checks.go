@@ -214,11 +214,12 @@ func (s *Session) mustLogIn() bool { return !s.Authenticated && s.Engine.ACL.Log
 // always run.
 func notPrimary(s *Session) bool { return !s.Primary }
 
-// queues reports whether the session queues commands for EXEC.
+// errNested is the error of Valkey for a command that MULTI does not queue.
 func errNested(cmd *Command) string {
 	return "ERR Command '" + cmd.Name + "' not allowed inside a transaction"
 }
 
+// queues reports whether the session queues commands for EXEC.
 func (s *Session) queues() bool { return s.Multi }
 
 // isRestricted reports whether the user's rules have to be asked for each command.
