@@ -361,11 +361,11 @@ func (srv *Engine) Deliver(kind subscription.Topic, name, channel, message strin
 			to := srv.PubSub.Subscribers(kind, name)
 			switch kind {
 			case subscription.Channels:
-				srv.send(to, "message", "", channel, message)
+				srv.send(to, messageToChannel, "", channel, message)
 			case subscription.Patterns:
-				srv.send(to, "pmessage", name, channel, message)
+				srv.send(to, messageToPattern, name, channel, message)
 			case subscription.Shards:
-				srv.send(to, "smessage", "", channel, message)
+				srv.send(to, messageToShard, "", channel, message)
 			}
 		})
 	})

@@ -71,22 +71,26 @@ func (c *Call) Publish(sharded bool, channel, message []byte) int {
 func (srv *Engine) deliver(kind messageKind, channel, message string) {
 	p := &srv.PubSub
 	if kind == shardMessage {
-		srv.send(p.Subscribers(subscription.Shards, channel), shardedMessage, "", channel, message)
+		srv.send(p.Subscribers(subscription.Shards, channel), messageToShard, "", channel, message)
 		return
 	}
-	srv.send(p.Subscribers(subscription.Channels, channel), "message", "", channel, message)
+	srv.send(p.Subscribers(subscription.Channels, channel), messageToChannel, "", channel, message)
 	if p.Len(subscription.Patterns) == 0 {
 		return
 	}
 	for pattern, to := range p.Matching(channel) {
-		srv.send(to, "pmessage", pattern, channel, message)
+		srv.send(to, messageToPattern, pattern, channel, message)
 	}
 }
 
-// shardedMessage is the first word of a message of a sharded channel.
-const shardedMessage = "smessage"
+// The first words of messages.
+const (
+	messageToChannel = "message"
+	messageToPattern = "pmessage"
+	messageToShard   = "smessage"
+)
 
-// send sends a message to subscribers.
+// send sends a message to subscribers; pattern is that of a messageToPattern.
 func (srv *Engine) send(to []*Session, what, pattern, channel, message string) {
 	if len(to) == 0 {
 		return
@@ -96,7 +100,7 @@ func (srv *Engine) send(to []*Session, what, pattern, channel, message string) {
 	for _, s := range to {
 		r := &encoded[s.Out.Version()-2]
 		if r.Len() == 0 {
-			if pattern != "" {
+			if what == messageToPattern {
 				r.Push(4)
 				r.BulkString(what)
 				r.BulkString(pattern)
@@ -111,7 +115,7 @@ func (srv *Engine) send(to []*Session, what, pattern, channel, message string) {
 			continue
 		}
 		s.post(r.Bytes())
-		if what == shardedMessage {
+		if what == messageToShard {
 			srv.meterMessage(channel, r.Len())
 		}
 		if s.exceedsLimit() {
