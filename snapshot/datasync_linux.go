@@ -22,25 +22,24 @@ type dataSync struct {
 	refused bool     // the kernel does not have the operation, or does not permit it
 }
 
-// request is struct iocb of the kernel. The two fields whose order depends on the byte order
-// are 0, so one of them has the size of both.
+// request is struct iocb of the kernel. The fields without a name are 0.
 type request struct {
-	data         uint64
-	keyAndFlags  uint64
-	opcode       uint16
-	priority     int16
-	file         uint32
-	buffer, size uint64
-	offset       int64
-	reserved     uint64
-	flags        uint32
-	event        uint32
+	_      [2]uint64 // data, key, flags of read and write
+	opcode uint16
+	_      int16 // priority
+	file   uint32
+	_      [2]uint64 // buffer, its size
+	_      int64     // offset
+	_      uint64
+	flags  uint32
+	event  uint32
 }
 
 // result is struct io_event of the kernel.
 type result struct {
-	data, request uint64
-	code, code2   int64
+	_    [2]uint64 // data, address of the request
+	code int64
+	_    int64
 }
 
 const (
