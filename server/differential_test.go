@@ -791,8 +791,7 @@ func withoutTimes(v any) any {
 		var list []any
 		for i := 0; i < len(v); i++ {
 			s, _ := v[i].(string)
-			idempotence := strings.HasPrefix(s, "idmp-") || strings.HasPrefix(s, "iids-") || s == "pids-tracked"
-			if s == "active-time" || s == "inactive" || s == "idle" || idempotence && opponent() != "8.6" {
+			if s == "active-time" || s == "inactive" || s == "idle" || ofProducers(s) && opponent() != "8.6" {
 				i++
 				continue
 			}
