@@ -170,17 +170,18 @@ const MaxKeptReply = 1 << 20
 type scriptingMemory struct{ Eval, Functions, VMEval, VMFunctions int64 }
 
 // The measured size of a machine with its libraries, and of a compiled script or
-// function in addition to its source.
+// function in addition to its source, of which closureBytes belong to the machine.
 const (
-	vmBytes     = 96 << 10
-	scriptBytes = 4 << 10
+	vmBytes      = 96 << 10
+	scriptBytes  = 4 << 10
+	closureBytes = 256
 )
 
 func (sc *scripting) Memory() (m scriptingMemory) {
 	m.Eval = int64(sc.Cache.Bytes() + sc.Cache.Len()*scriptBytes)
 	for _, l := range sc.Functions.Libraries {
-		m.Functions += int64(len(l.Code))
-		m.VMFunctions += int64(len(l.Functions) * scriptBytes)
+		m.Functions += int64(len(l.Code) + len(l.Functions)*(scriptBytes-closureBytes))
+		m.VMFunctions += int64(len(l.Functions) * closureBytes)
 	}
 	if sc.State != nil {
 		m.VMEval = vmBytes
