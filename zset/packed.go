@@ -120,7 +120,7 @@ func packedPerElement(wide bool) int {
 }
 
 // perElement is packedPerElement of the buffer.
-func (f *packed) perElement() int { return f.scoreSize() + 2 + 1 }
+func (f *packed) perElement() int { return packedPerElement(f.wide()) }
 
 // wideScores or narrowScores, offsets and tags return the whole arrays: capacity elements.
 func (f *packed) wideScores() []float64 {
@@ -153,15 +153,15 @@ func (f *packed) setScore(i int, score float64) {
 	}
 }
 
+// scoreBytes returns the array of scores, wide or narrow, as bytes.
+func (f *packed) scoreBytes() []byte {
+	return unsafe.Slice((*byte)(f.field(packedHeader)), f.scoreSize()*int(f.capacity))
+}
+
 // moveScores moves the scores of n elements from index from to index to.
 func (f *packed) moveScores(to, from, n int) {
-	if f.wide() {
-		scores := f.wideScores()
-		copy(scores[to:], scores[from:from+n])
-	} else {
-		scores := f.narrowScores()
-		copy(scores[to:], scores[from:from+n])
-	}
+	b, size := f.scoreBytes(), f.scoreSize()
+	copy(b[to*size:], b[from*size:(from+n)*size])
 }
 
 // isNarrow reports whether a narrow buffer can hold a score: an integer of 32 bits, and
@@ -283,8 +283,8 @@ func (f *packed) copyOf(capacity, space int, wide bool) *packed {
 	c.size |= f.size & packedMarked
 	c.n = f.n
 	c.live |= f.live &^ packedWide
-	if n := f.scoreSize(); c.scoreSize() == n {
-		copy(unsafe.Slice((*byte)(c.field(packedHeader)), n*int(f.n)), unsafe.Slice((*byte)(f.field(packedHeader)), n*int(f.n)))
+	if size := f.scoreSize(); c.scoreSize() == size {
+		copy(c.scoreBytes(), f.scoreBytes()[:size*int(f.n)])
 	} else {
 		for i := range int(f.n) {
 			c.setScore(i, f.score(i))

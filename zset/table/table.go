@@ -100,8 +100,8 @@ func (t *Table[V]) GetBytes(key []byte) (V, bool) { return t.Get(view(key)) }
 // Batch is the maximum number of keys of a call of Prefetch.
 const Batch = 16
 
-// Prefetch fetches up to Batch keys of a table, which may be nil, and the entries that Get reads for them, into
-// the processor's cache. A lookup in a large table is a chain of six dependent
+// Prefetch fetches up to Batch keys of a table, which may be nil, and the entries that Get
+// reads for them, into the processor's cache. A lookup in a large table is a chain of six dependent
 // cache misses; Prefetch overlaps those of the batch. A lookup of all keys of a table
 // of a million in another such table takes 0.6 of the time. The result has no
 // meaning: it keeps the compiler from removing the reads.
