@@ -68,11 +68,11 @@ func (s *dataSync) sync(file *os.File) (done bool, err error) {
 	for {
 		n, _, errno := syscall.Syscall6(syscall.SYS_IO_GETEVENTS, s.context, 1, 1, uintptr(unsafe.Pointer(&ended)), 0, 0)
 		switch {
-		case errno == syscall.EINTR:
+		case errno == syscall.EINTR, errno == 0 && n == 0:
 			continue
 		case errno != 0:
 			return true, os.NewSyscallError("io_getevents", errno)
-		case n == 1 && ended.code < 0:
+		case ended.code < 0:
 			return true, os.NewSyscallError("fdatasync", syscall.Errno(-ended.code))
 		}
 		return true, nil
