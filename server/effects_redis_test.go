@@ -78,7 +78,7 @@ func hasEffects(c *protocol.Command) bool {
 	switch name, _, _ := strings.Cut(c.Name, "|"); name {
 	case "eval", "fcall", "function":
 		return c.Name != "function|kill"
-	case "publish", "spublish", "ping", "echo", "wait":
+	case "publish", "spublish", "ping", "echo", "wait", "waitaof":
 		return false
 	}
 	return aboutData(c)
