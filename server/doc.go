@@ -58,6 +58,7 @@
 //	internal/operation    the operations of which a change consists
 //	internal/journal      the format of the changes of values
 //	internal/packed       byte strings in one slice
+//	internal/prefetch     memory that is loaded into the processor's cache before its use
 //	internal/script       the Lua interpreter within limits
 //	internal/luacompiler  Lua sources to code of that interpreter
 //	internal/hotkeys      the keys that take the most

@@ -17,6 +17,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/subscription"
 	"github.com/zsetd/zsetd/server/servertest/wait"
+	"golang.org/x/sys/unix"
 )
 
 // overBoth runs a test with both transports, and epoll with one loop and several.
@@ -247,6 +248,36 @@ func TestHalfClosed(t *testing.T) {
 		other.send("RPUSH list a\r\nLLEN list\r\n")
 		other.expect("1")
 		other.expect("1")
+	})
+}
+
+// TestArrivedBefore checks that a loop serves all input that has arrived before it reads any,
+// more than its buffer holds, and then sees the end of the connection, though no packet arrives
+// any more.
+func TestArrivedBefore(t *testing.T) {
+	overBoth(t, nil, func(t *testing.T, srv *testServer, addr string) {
+		for _, size := range []int{1, 16<<10 - 1, 16 << 10, 16<<10 + 1, 100 << 10} {
+			c := dialRaw(t, addr)
+			c.send("PING\r\n")
+			c.expect("PONG")
+			srv.Mu.Lock() // a loop waits with the first of its commands
+			c.send("PING\r\n")
+			c.send("PING\r\n\n" + strings.Repeat("\n", size-1) + "ECHO last\r\n")
+			c.Conn.(*net.TCPConn).CloseWrite()
+			for acked := false; !acked; { // all of it is at the server
+				raw, _ := c.Conn.(*net.TCPConn).SyscallConn()
+				raw.Control(func(fd uintptr) {
+					n, err := unix.IoctlGetInt(int(fd), unix.TIOCOUTQ)
+					acked = n == 0 || err != nil
+				})
+				runtime.Gosched()
+			}
+			srv.Mu.Unlock()
+			if got := c.all(); got != "+PONG\r\n+PONG\r\n$4\r\nlast\r\n" {
+				t.Errorf("after %d bytes: got %q", size, got)
+			}
+		}
+		until(t, srv, "gone", func() bool { return len(srv.Sessions) == 0 })
 	})
 }
 

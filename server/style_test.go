@@ -59,7 +59,8 @@ func mayImport() map[string]struct{ imports, why string } {
 			"-net -os -io -log/slog",
 			"an index of strings: the keyspace is above it",
 		},
-		"server/internal/keyslot": {"-net -os -io -log/slog", "a hash of texts: keys and nodes are above it"},
+		"server/internal/prefetch": {"-net -os -io -log/slog", "an instruction of the processor: values are above it"},
+		"server/internal/keyslot":  {"-net -os -io -log/slog", "a hash of texts: keys and nodes are above it"},
 		"server/internal/remote": {
 			"protocol server/internal/keyslot -net -os -io -log/slog",
 			"the form of a request: the engine makes requests, and package forward sends them",
@@ -159,7 +160,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"the engine executes commands and has none: the packages with handlers are above it",
 		},
 		"server/internal/transport": {
-			"protocol server/internal/config server/internal/engine golang.org/x/sys",
+			"protocol server/internal/config server/internal/engine server/internal/prefetch golang.org/x/sys",
 			"transports move bytes between sockets and sessions: they know no commands, keys or values",
 		},
 		"server/internal/command": {
