@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,6 +28,7 @@ import (
 type pair struct {
 	t       *testing.T
 	srv     *servertest.Server
+	dial    func() net.Conn // connects to the primary
 	primary *peer
 	replica *peer
 }
@@ -58,7 +60,7 @@ func primaryOf(t *testing.T, config map[string]string, file ...string) *pair {
 		t.Cleanup(func() { nc.Close() })
 		return nc
 	}
-	p.primary = newPeer(dial(), dial())
+	p.dial, p.primary = dial, newPeer(dial(), dial())
 	return p
 }
 
@@ -538,6 +540,70 @@ func TestWaitForDisks(t *testing.T) {
 
 // TestDebugReplicate checks that a command reaches the replica alone, after the changes before
 // it, and that a replica counts one that it does not know.
+// TestMovesOfElements: a move between lists reaches a replica as one command, also from a list
+// that becomes empty, to a new list, within one list, of a long element, in a transaction and in
+// a script, and for a client that waits.
+func TestMovesOfElements(t *testing.T) {
+	p := primaryOf(t, map[string]string{"list-max-listpack-size": "4"})
+	p.follow()
+	stats := func() string {
+		text := ""
+		for line := range strings.Lines(p.replica.do("INFO", "commandstats")) {
+			if name, calls, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && name != "cmdstat_info" {
+				calls, _, _ = strings.Cut(calls, ",")
+				text += strings.TrimPrefix(name, "cmdstat_") + " " + strings.TrimPrefix(calls, "calls=") + "\n"
+			}
+		}
+		return text
+	}
+	long := strings.Repeat("x", 200<<10)
+	waiting := newPeer(p.dial(), p.dial())
+	for _, x := range []struct {
+		setup    string
+		commands []string
+		want     string
+	}{
+		{"RPUSH a 1 2 3", []string{"LMOVE a b LEFT RIGHT"}, "lmove 1"},
+		{"RPUSH a 1 2 3", []string{"LMOVE a a RIGHT LEFT"}, "lmove 1"},
+		{"RPUSH a 1 2 3", []string{"RPOPLPUSH a b", "RPOPLPUSH a b", "RPOPLPUSH a b"}, "rpoplpush 3"},
+		{"RPUSH a 1", []string{"RPOPLPUSH a a"}, "rpoplpush 1"},
+		{"RPUSH a 1", []string{"LMOVE a a LEFT LEFT"}, "lmove 1"},
+		{"RPUSH a " + long, []string{"BLMOVE a b LEFT LEFT 0"}, "lmove 1"},
+		{"RPUSH a 1 2", []string{"MULTI", "LMOVE a b LEFT LEFT", "RPUSH a 3", "LMOVE b a RIGHT RIGHT", "EXEC"}, "lmove 2 rpush 1"},
+		{"RPUSH a 1", []string{"MULTI", "RPOPLPUSH a a", "RPUSH a 2", "EXEC"}, "rpoplpush 1 rpush 1"},
+		{"RPUSH a 1 2", []string{"EVAL redis.call('rpush','a','3')redis.call('lmove','a','b','RIGHT','LEFT')redis.call('lpush','b','4') 0"},
+			"lmove 1 lpush 1 rpush 1"},
+	} {
+		p.run("FLUSHALL")
+		p.run(x.setup)
+		p.run("RPUSH b 0", "EXPIRE b 100")
+		p.caughtUp()
+		p.replica.do("CONFIG", "RESETSTAT")
+		p.run(x.commands...)
+		p.equal()
+		got := stats()
+		for _, unwanted := range []string{"lpop", "rpop", "lpush", "rpush", "del", "lmove", "rpoplpush"} {
+			calls := regexp.MustCompile("(?m)^" + unwanted + " .*").FindString(got)
+			if calls != regexp.MustCompile(`\b`+unwanted+` \d+`).FindString(x.want) {
+				t.Errorf("%.40q, then %q: the replica has run %q, want %q", x.setup, x.commands, calls, x.want)
+			}
+		}
+	}
+	p.run("FLUSHALL")
+	p.replica.do("CONFIG", "RESETSTAT")
+	done := make(chan string, 1)
+	go func() { done <- waiting.do("BRPOPLPUSH", "a", "b", "0") }()
+	wait.Until(t, "a client waits", func() bool { return p.primary.info("blocked_clients") == "1" })
+	p.run("RPUSH a 1 2")
+	if got := <-done; got != "$1\r\n2\r\n" {
+		t.Errorf("BRPOPLPUSH: %q", got)
+	}
+	p.equal()
+	if got := stats(); !strings.Contains(got, "rpoplpush 1\n") {
+		t.Errorf("the replica has run %q", got)
+	}
+}
+
 func TestDebugReplicate(t *testing.T) {
 	primary, replica := zsetdNode(t, nil), zsetdNode(t, nil)
 	primary.run("DEBUG REPLICATE SET early 1")

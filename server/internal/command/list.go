@@ -100,14 +100,13 @@ func blmoveRow() engine.Command {
 // blmove is BLMOVE source destination LEFT|RIGHT LEFT|RIGHT timeout.
 func blmove(c *engine.Call) {
 	source, destination := c.Bytes(), c.Bytes()
-	from, to := parseSide(c), parseSide(c)
-	moveOrWait(c, source, destination, from, to)
+	moveOrWait(c, source, destination, listMove{parseSide(c), parseSide(c), 0})
 }
 
 // moveOrWait reads the timeout, then moves an element as soon as there is one.
-func moveOrWait(c *engine.Call, source, destination []byte, from, to side) {
+func moveOrWait(c *engine.Call, source, destination []byte, m listMove) {
 	deadline := c.Deadline()
-	if !c.OK() || moveElement(c, source, destination, from, to) {
+	if !c.OK() || m.element(c, source, destination) {
 		return
 	}
 	c.Wait(deadline, keyspace.KindList, moveTimeout(c), source)
@@ -122,9 +121,27 @@ func moveTimeout(c *engine.Call) func(*protocol.Reply) {
 	return (*protocol.Reply).Null
 }
 
-// moveElement moves an element from one list to another, or within one, and replies it. It
-// returns false, without a reply, if the source does not exist.
-func moveElement(c *engine.Call, source, destination []byte, from, to side) bool {
+// listMove is a move of an element from an end of a list to an end of another, or of the same one.
+type listMove struct {
+	from, to side
+	name     sequence.Move // Rpoplpush, or 0
+}
+
+// how returns the move as replicas learn it.
+func (m listMove) how() byte {
+	how := m.name
+	if m.from == right {
+		how |= sequence.FromBack
+	}
+	if m.to == right {
+		how |= sequence.ToBack
+	}
+	return byte(how)
+}
+
+// element moves an element, and replies it. It returns false, without a reply, if the source
+// does not exist.
+func (m listMove) element(c *engine.Call, source, destination []byte) bool {
 	src, ok := engine.Edit[sequence.List](c, source)
 	if src == nil {
 		return !ok
@@ -132,16 +149,19 @@ func moveElement(c *engine.Call, source, destination []byte, from, to side) bool
 	if _, ok = engine.Edit[sequence.List](c, destination); !ok {
 		return true
 	}
-	b := from.pop(src)
+	if c.Engine.Keys.Following() {
+		c.Engine.Keys.Note(keyspace.ChangeMove, c.DB.ID(), source, destination, m.how())
+	}
+	b := m.from.pop(src)
 	dst, _ := engine.Create[sequence.List](c, destination)
 	if dst == src {
 		b = bytes.Clone(b)
 	}
-	to.push(dst, b)
+	m.to.push(dst, b)
 	dst.Fit(c.Limits().ListMaxListpackSize)
-	c.Changed(destination, engine.ClassList, to.pushed())
+	c.Changed(destination, engine.ClassList, m.to.pushed())
 	src.Fit(c.Limits().ListMaxListpackSize)
-	c.Followed(source, engine.ClassList, from.popped())
+	c.Followed(source, engine.ClassList, m.from.popped())
 	c.Reply.Bulk(b)
 	return true
 }
@@ -301,7 +321,7 @@ func brpoplpushRow() engine.Command {
 // brpoplpush is BRPOPLPUSH source destination timeout.
 func brpoplpush(c *engine.Call) {
 	source, destination := c.Bytes(), c.Bytes()
-	moveOrWait(c, source, destination, right, left)
+	moveOrWait(c, source, destination, listMove{right, left, sequence.Rpoplpush})
 }
 
 func lindexRow() engine.Command {
@@ -426,8 +446,8 @@ func lmoveRow() engine.Command {
 // lmove is LMOVE source destination LEFT|RIGHT LEFT|RIGHT.
 func lmove(c *engine.Call) {
 	source, destination := c.Bytes(), c.Bytes()
-	from, to := parseSide(c), parseSide(c)
-	if c.OK() && !moveElement(c, source, destination, from, to) {
+	m := listMove{parseSide(c), parseSide(c), 0}
+	if c.OK() && !m.element(c, source, destination) {
 		c.Reply.Null()
 	}
 }
@@ -840,7 +860,7 @@ func rpoplpushRow() engine.Command {
 // rpoplpush is RPOPLPUSH source destination.
 func rpoplpush(c *engine.Call) {
 	source, destination := c.Bytes(), c.Bytes()
-	if c.OK() && !moveElement(c, source, destination, right, left) {
+	if c.OK() && !(listMove{right, left, sequence.Rpoplpush}).element(c, source, destination) {
 		c.Reply.Null()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/subscription"
 )
 
@@ -55,15 +56,15 @@ func (s *Session) unsubscribeAll() {
 // returns how many deliveries that makes. It borrows its arguments until then.
 func (c *Call) Publish(sharded bool, channel, message []byte) int {
 	srv := c.Engine
+	kind, how := channelMessage, byte(0)
+	if sharded {
+		kind, how = shardMessage, 1
+	}
 	n := srv.PubSub.Receivers(sharded, channel)
 	if n > 0 {
-		kind := channelMessage
-		if sharded {
-			kind = shardMessage
-		}
 		srv.Scope.publish(kind, channel, message)
 	}
-	srv.Keys.Message(sharded, channel, message)
+	srv.Keys.Note(keyspace.ChangeMessage, 0, channel, message, how)
 	return n
 }
 

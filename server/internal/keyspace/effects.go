@@ -36,6 +36,7 @@ const (
 	ChangeFlush                 // a database, which has no keys now
 	ChangeSwap                  // two databases, which have exchanged their contents
 	ChangeMessage               // nothing: a message was published
+	ChangeMove                  // two lists, or one: the effects that follow, one for each, move an element
 )
 
 // Effect is one change of a keyspace. The fields from Key on are those of ChangeKey.
@@ -43,9 +44,9 @@ type Effect struct {
 	Change   Change
 	DB       int    // the database, or InternalDB
 	Other    int    // ChangeSwap: the other database
-	Key      []byte // ChangeMessage: the channel
-	Message  []byte // ChangeMessage: the message
-	Shard    bool   // ChangeMessage: the channel is a shard channel
+	Key      []byte // ChangeMessage: the channel; ChangeMove: the source
+	Message  []byte // ChangeMessage: the message; ChangeMove: the destination
+	How      byte   // ChangeMessage: 1 for a shard channel; ChangeMove: of the caller of Note
 	Kind     Kind   // of the value; undefined if the only operation is OpDelete or OpDeadline
 	Existed  bool   // the key may have existed before; false if it did not
 	Volatile bool   // the key has a deadline, before the change if that sets a string
@@ -89,12 +90,13 @@ func nextEffect(o *journal.Operands) Effect {
 	switch {
 	case a&aboutFlush != 0:
 		x.Change = ChangeFlush
+	case a&aboutMessage != 0:
+		x.Change, x.Key, x.Message, x.How = ChangeMessage, o.Text(), o.Text(), o.Byte()
+		if a&aboutSwap != 0 {
+			x.Change = ChangeMove
+		}
 	case a&aboutSwap != 0:
 		x.Change, x.Other = ChangeSwap, int(o.Number())-1
-	case a&aboutMessage != 0:
-		x.Change, x.Key, x.Message = ChangeMessage, o.Text(), o.Text()
-		x.Shard = len(o.Rest) > 0 && o.Rest[0] == 1
-		o.Rest = o.Rest[min(1, len(o.Rest)):]
 	default:
 		x.Key, x.ops, x.hints = o.Text(), o.Text(), o.Text()
 	}

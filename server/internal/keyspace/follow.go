@@ -54,7 +54,7 @@ type effectPart struct {
 //	about db key operations hints    changes of a key; texts as in a journal
 //	about db                         all keys of the database are removed
 //	about db db                      two databases are swapped
-//	about db channel message shard   a message; shard is one byte, 1 for a shard channel
+//	about db key message how         a message, or a move whose changes follow; how is one byte
 //
 // with uvarints for databases: the number plus 1, so that InternalDB is 0.
 type about uint8
@@ -66,6 +66,7 @@ const (
 	aboutFlush    about = 1 << 5
 	aboutSwap     about = 1 << 6
 	aboutMessage  about = 1 << 7
+	aboutMove     about = aboutSwap | aboutMessage
 )
 
 // Follow begins or ends the list of effects. It is independent of Record: with both
@@ -179,16 +180,19 @@ func (f *follower) swapped(i, j int) {
 	}
 }
 
-// Message adds a message for the subscribers of a channel, or of a shard channel, to the
-// list of effects. It changes no key. Without a list it does nothing.
-func (ks *Keyspace) Message(shard bool, channel, message []byte) {
+// Note adds a ChangeMessage or a ChangeMove to the list of effects, with the fields of Effect.
+// Without a list it does nothing. Before a move no value has changed since the last Seal.
+func (ks *Keyspace) Note(c Change, db int, key, message []byte, how byte) {
 	if !ks.Following() {
 		return
 	}
-	ks.Seal()
-	f := ks.rec.follower
-	f.begin(aboutMessage, 0)
-	f.buf = append(journal.AppendText(journal.AppendText(f.buf, channel), message), boolByte(shard))
+	a, f := aboutMove, ks.rec.follower
+	if c == ChangeMessage {
+		ks.Seal()
+		a = aboutMessage
+	}
+	f.begin(a, db)
+	f.buf = append(journal.AppendText(journal.AppendText(f.buf, key), message), how)
 	f.flushLarge()
 }
 
@@ -204,11 +208,4 @@ func (f *follower) flushLarge() {
 func (f *follower) adopted() {
 	*f = follower{ks: f.ks, replaced: true}
 	f.ks.effects++
-}
-
-func boolByte(b bool) byte {
-	if b {
-		return 1
-	}
-	return 0
 }

@@ -8,7 +8,8 @@
 // keyspace ([keyspace.Effects]), the changes of each key that the data file is written
 // from. Commands of clients are not repeated: so expired keys, results of scripts and
 // random choices are the same on a replica, and a command that has no counterpart in
-// Redis reaches replicas by its result. The effects of a turn are one transaction.
+// Redis reaches replicas by its result. The effects of a turn are one transaction. A move of an
+// element between lists is one effect.
 //
 //	engine.feed ──► queue ──► Translator ──► ready ──► backlog, output queues of replicas
 //	under the lock            without it               under the lock

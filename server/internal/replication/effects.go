@@ -86,6 +86,7 @@ type writer struct {
 	timed    timed
 	flushed  []int // databases flushed by the last effects
 	deferred deferred
+	moved    int // effects to skip
 
 	// The group and the consumer to which operations on a stream apply.
 	group, consumer []byte
@@ -216,11 +217,18 @@ func (w *writer) endBatch() {
 
 // effect writes an effect, or defers it.
 func (w *writer) effect(x *keyspace.Effect) {
+	if w.moved > 0 { // the command of the move does it
+		w.moved--
+		return
+	}
 	if w.deferEffect(x) {
 		return
 	}
 	w.writeDeferred(x)
 	switch x.Change {
+	case keyspace.ChangeMove:
+		w.db = x.DB
+		w.move(x)
 	case keyspace.ChangeFlush:
 		w.flushed = append(w.flushed, x.DB)
 	case keyspace.ChangeSwap:
@@ -228,7 +236,7 @@ func (w *writer) effect(x *keyspace.Effect) {
 		w.command("SWAPDB", int64(x.DB), int64(x.Other))
 	case keyspace.ChangeMessage:
 		w.db = anyDB
-		if x.Shard {
+		if x.How == 1 {
 			w.command("SPUBLISH", x.Key, x.Message)
 		} else {
 			w.command("PUBLISH", x.Key, x.Message)
@@ -244,6 +252,25 @@ func (w *writer) effect(x *keyspace.Effect) {
 	}
 	w.endBatch()
 	w.endTimed(x.Key)
+}
+
+// move writes a move of an element, and skips the effects that it consists of: one for each
+// list.
+func (w *writer) move(x *keyspace.Effect) {
+	end := func(back sequence.Move) string {
+		if sequence.Move(x.How)&back != 0 {
+			return "RIGHT"
+		}
+		return "LEFT"
+	}
+	if sequence.Move(x.How)&sequence.Rpoplpush != 0 {
+		w.command("RPOPLPUSH", x.Key, x.Message)
+	} else {
+		w.command("LMOVE", x.Key, x.Message, end(sequence.FromBack), end(sequence.ToBack))
+	}
+	if w.moved = 2; bytes.Equal(x.Key, x.Message) {
+		w.moved = 1
+	}
 }
 
 // deferEffect defers an effect that is only a string or a deadline, and reports whether it is.

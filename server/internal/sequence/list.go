@@ -50,6 +50,17 @@ type List struct {
 	log    *journal.Log // receives all changes; may be nil
 }
 
+// Move is how an element moves from an end of a list to an end of another, or of the same
+// one: without a bit, from the front to the front.
+type Move uint8
+
+// The bits of a Move.
+const (
+	FromBack Move = 1 << iota
+	ToBack
+	Rpoplpush // by the command of that name, which says the ends
+)
+
 // node is a chunk with its counts.
 type node struct {
 	*chunk
