@@ -242,3 +242,15 @@ func (srv *Server) Untouched(key string) bool {
 	e := srv.engine.Keys.DB(0).Stored(protocol.BytesOf(key))
 	return e != nil && e.Deadline() != 0 && e.Deadline() < srv.engine.Keys.Now()
 }
+
+// KillLink kills the sessions of the links to the primary, and calls then before the turn ends.
+func (srv *Server) KillLink(then func()) {
+	srv.engine.Mu.Lock()
+	defer srv.engine.Mu.Unlock() // also if then fails the test
+	for _, s := range srv.engine.Sessions {
+		if s.Primary {
+			s.Kill()
+		}
+	}
+	then()
+}

@@ -292,6 +292,16 @@ func TestLinkCutUnderLoad(t *testing.T) {
 	primary.same(replica)
 }
 
+// TestKilledLinkHangsUp: the primary learns that a link was killed while the turn that has
+// killed it goes on, as one does with DEBUG SLEEP.
+func TestKilledLinkHangsUp(t *testing.T) {
+	primary, replica := zsetdNode(t, nil), zsetdNode(t, nil)
+	replica.follow(primary)
+	replica.srv.KillLink(func() {
+		wait.Until(t, "the primary has noticed, though the turn goes on", func() bool { return primary.info("connected_slaves") == "0" })
+	})
+}
+
 // TestExpiryOnReplica checks that a replica hides an expired key at once, and removes it
 // when the primary does.
 func TestExpiryOnReplica(t *testing.T) {

@@ -88,6 +88,11 @@ type Peer struct {
 	// called without the lock, possibly from any goroutine.
 	Wake func()
 
+	// HangUp closes the connection of a session without a transport. Kill calls it with the
+	// lock held, so it does not wait: the other end learns at once that the session is over,
+	// however long the turn is. It may be nil.
+	HangUp func()
+
 	// Reader is the parser of the session's commands; nil if no transport reads
 	// them.
 	Reader *protocol.Reader
@@ -409,6 +414,9 @@ func (s *Session) Kill() {
 	s.Reset()
 	s.Weigh()
 	s.pending()
+	if s.HangUp != nil {
+		s.HangUp()
+	}
 }
 
 // InputBuffer returns the used and the free bytes of the connection's input buffer.

@@ -172,8 +172,10 @@ func (l *link) attempt() error {
 	if err != nil {
 		return err
 	}
-	defer context.AfterFunc(l.ctx, func() { conn.Close() })()
 	defer conn.Close()
+	ctx, hangUp := context.WithCancel(l.ctx)
+	defer hangUp()
+	context.AfterFunc(ctx, func() { conn.Close() })
 	if err := l.locked(func() { l.state = shakingHands }); err != nil {
 		return err
 	}
@@ -191,7 +193,7 @@ func (l *link) attempt() error {
 	} else if err := l.locked(func() { l.resume(in) }); err != nil {
 		return err
 	}
-	if err := l.locked(func() { l.connect(conn) }); err != nil {
+	if err := l.locked(func() { l.connect(conn, hangUp) }); err != nil {
 		return err
 	}
 	if err := l.acknowledge(in); err != nil {
@@ -306,8 +308,8 @@ func (l *link) resume(in *psync.Link) {
 	}
 }
 
-// connect begins to run the stream.
-func (l *link) connect(conn net.Conn) {
+// connect begins to run the stream. hangUp closes the connection, and does not wait for that.
+func (l *link) connect(conn net.Conn, hangUp func()) {
 	e := l.p.engine
 	if l.p.backlog == nil {
 		l.p.backlog = newBacklog(e.Config.ReplBacklogSize, l.p.offset)
@@ -325,9 +327,10 @@ func (l *link) connect(conn net.Conn) {
 		Addr: conn.RemoteAddr().String(), LocalAddr: conn.LocalAddr().String(), FD: -1,
 		Wake: func() {
 			if s.Ending() {
-				conn.Close()
+				hangUp()
 			}
 		},
+		HangUp: hangUp,
 	}, l.db)
 	l.session = s
 }
