@@ -295,15 +295,67 @@ func TestHalfOpenLink(t *testing.T) {
 	}
 }
 
+// TestLoadDelay checks that loading takes its time with key-load-delay, of the data of a primary
+// and of the file, that a change of it counts at once, and that a replica may leave meanwhile.
+func TestLoadDelay(t *testing.T) {
+	const delay = "200000000" // microseconds for each key
+	primary := zsetdNode(t, nil)
+	primary.run(incompressible(100)...)
+	replica := zsetdNode(t, map[string]string{"key-load-delay": delay})
+	host, port, _ := net.SplitHostPort(primary.addr)
+	replica.run("REPLICAOF " + host + " " + port)
+	loads := func() bool { return replica.info("loading") == "1" }
+	wait.Until(t, "the replica loads", loads)
+	primary.run("CLIENT KILL TYPE replica", "SET late 1")
+	wait.Until(t, "the replica comes again", func() bool { return primary.info("sync_full") == "2" && loads() })
+	replica.run("CONFIG SET key-load-delay 0")
+	replica.linked()
+	primary.same(replica)
+
+	file := filepath.Join(t.TempDir(), "data.db")
+	srv, err := server.New(server.Options{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"a", "b", "c"} {
+		if _, err := srv.Do(t.Context(), "SET", key, "1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := servertest.Run(t, server.Options{File: file, Config: map[string]string{"key-load-delay": delay}})
+	nc, err := net.Dial("tcp", again.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	p := newPeer(nc, nc)
+	if got := p.do("GET", "a"); !strings.HasPrefix(got, "-LOADING ") {
+		t.Errorf("GET: %q", got)
+	}
+	if got := p.do("CONFIG", "SET", "key-load-delay", "0"); got != "+OK\r\n" {
+		t.Errorf("CONFIG SET: %q", got)
+	}
+	if err := again.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.do("DBSIZE"); got != ":3\r\n" {
+		t.Errorf("DBSIZE: %q", got)
+	}
+}
+
 // TestTransferDelay checks that a transfer takes its time with rdb-key-save-delay, in which
-// the replica has its old data or none, and that it ends when the replica leaves.
+// the replica has its old data or none, that it ends when the replica leaves, and that a change
+// of the parameter counts at once.
 func TestTransferDelay(t *testing.T) {
 	primary := zsetdNode(t, nil)
 	primary.run(incompressible(100)...)
 	tests := map[string]string{"swapdb": "$3\r\nold\r\n", "flushdb": "-LOADING "}
 	for load, want := range tests {
 		t.Run(load, func(t *testing.T) {
-			primary.run("CONFIG SET rdb-key-save-delay 200000")
+			primary.run("CONFIG SET rdb-key-save-delay 200000000")
 			replica := zsetdNode(t, map[string]string{"repl-diskless-load": load})
 			replica.run("SET key old")
 			host, port, _ := net.SplitHostPort(primary.addr)

@@ -22,6 +22,10 @@ type Loader struct {
 	// error ends the loading.
 	Progress func(done, total int64) error
 
+	// Inserted, if it is not nil, is called after a number of keys, without exclusive access.
+	// An error ends the loading.
+	Inserted func(keys int) error
+
 	// Loaded counts the keys in Keys. Expired counts those past their deadlines,
 	// which are not restored.
 	Loaded, Expired int64
@@ -77,7 +81,10 @@ func (l *Loader) load(path string, read func(snapshot.Visitor) error) error {
 		progress:  l.Progress,
 		sink: func(batch []job) error {
 			hold(func() { l.insert(batch) })
-			return nil
+			if l.Inserted == nil {
+				return nil
+			}
+			return l.Inserted(len(batch))
 		},
 	}
 	return Recognize(path, g.run(path, read))

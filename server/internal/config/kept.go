@@ -240,7 +240,6 @@ func keptParameters() []Parameter {
 
 		// Tests of Redis.
 		keptYesNo("use-exit-on-panic", false, internalOnly).hide(),
-		keptNumber("key-load-delay", 0, math.MinInt32, maxInt, internalOnly).hide(),
 		anyInt("watchdog-period", 0, internalOnly).hide(),
 		keptNumber("loading-process-events-interval-bytes", 2<<20, 1024, maxInt, internalOnly).hide(),
 	}

@@ -95,7 +95,8 @@ type Settings struct {
 	ReplDisklessSync     bool
 	ReplDisklessDelay    int64 // seconds
 	ReplDisklessReplicas int64
-	ReplKeyDelay         int64 // microseconds; of negative ones, the number of keys that one is for
+	ReplKeyDelay         int64 // see KeyDelay
+	LoadKeyDelay         int64 // see KeyDelay
 	ReplPingPeriod       int64 // seconds
 	ReplTimeout          int64 // seconds
 	ReplFieldDeadlines   string

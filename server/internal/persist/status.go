@@ -3,6 +3,7 @@ package persist
 import (
 	"time"
 
+	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/snapshot"
 )
 
@@ -28,6 +29,22 @@ func measure(f *snapshot.File) (s Figures) {
 type LoadState struct {
 	Start       time.Time
 	Done, Total int64 // bytes
+}
+
+// delay waits as key-load-delay wants it after a number of keys.
+func (k *Keeper) delay(keys int) error {
+	if !config.KeyDelay(keys, func() (each int64, wanted bool) {
+		k.host.LockedNow(func() { each = k.o.Settings.LoadKeyDelay })
+		select {
+		case <-k.quit:
+			return each, false
+		default:
+			return each, true
+		}
+	}) {
+		return ErrServerClosed
+	}
+	return nil
 }
 
 // Status is the state of a keeper at one instant, for INFO.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/psync"
@@ -101,10 +102,13 @@ func (l *link) read(payload io.Reader, data *keyspace.Keyspace) (keys, db int, e
 			data.DB(int(db)).Reserve(int(min(n, mostReserved)))
 		}
 	}
-	info, err := codec.ReadFile(source, func(x rdb.Entry) error {
+	delays := false
+	info, err := codec.ReadFile(source, func(x rdb.Entry) (err error) {
 		keys++
-		if keys%1024 == 0 && l.ctx.Err() != nil {
-			return errLeft
+		if keys%delayPoll == 0 || delays {
+			if delays, err = l.delay(); err != nil {
+				return err
+			}
 		}
 		return l.add(x, data)
 	})
@@ -121,6 +125,20 @@ func (l *link) read(payload io.Reader, data *keyspace.Keyspace) (keys, db int, e
 		return keys, 0, fmt.Errorf("%d bytes after the end of the data", n)
 	}
 	return keys, info.StreamDB, nil
+}
+
+// delayPoll is the number of keys after which the parameter key-load-delay is looked up.
+const delayPoll = 256
+
+// delay waits as key-load-delay wants it after a key, and reports whether it wants that. It
+// returns an error if the link was left.
+func (l *link) delay() (delays bool, err error) {
+	config.KeyDelay(1, func() (each int64, wanted bool) {
+		err = l.locked(func() { each = l.p.engine.Config.LoadKeyDelay })
+		delays = each != 0
+		return each, err == nil
+	})
+	return delays, err
 }
 
 // add adds an entry of the file. Expired keys are added, too: the primary removes them.

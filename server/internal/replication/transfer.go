@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/rdb"
@@ -196,7 +197,7 @@ func (t *transfer) encode(write func([]byte) error) error {
 			}
 			out = out[:0]
 		}
-		if delay != 0 && !t.delay(delay, t.keys-before) {
+		if delay != 0 && !t.delay(t.keys-before) {
 			return errNoReceivers
 		}
 		t.yield()
@@ -249,17 +250,11 @@ func (t *transfer) yield() {
 
 // delay waits as rdb-key-save-delay wants it after a number of keys. It returns false if no
 // replica waits for the data any more.
-func (t *transfer) delay(each int64, keys int) bool {
-	pause := time.Duration(each) * time.Microsecond * time.Duration(keys)
-	if each < 0 {
-		pause = time.Microsecond * time.Duration(keys) / time.Duration(-each)
-	}
-	select {
-	case <-t.p.quit:
-		return false
-	case <-time.After(pause):
-		return !t.deserted()
-	}
+func (t *transfer) delay(keys int) bool {
+	return config.KeyDelay(keys, func() (each int64, wanted bool) {
+		t.p.engine.Locked(func() { each = t.p.engine.Config.ReplKeyDelay })
+		return each, !t.deserted()
+	})
 }
 
 // send appends bytes to the output of the replicas, and waits until they have taken
