@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -293,6 +294,66 @@ func TestHalfOpenLink(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSharedStream checks that the stream which waits for replicas takes its memory once, that
+// one which returns may continue with it beyond repl-backlog-size, that it is freed when no
+// replica lacks it, and that it counts for the limit of each that waits.
+func TestSharedStream(t *testing.T) {
+	const written = 8 << 20
+	primary := zsetdNode(t, map[string]string{"repl-backlog-size": "16kb", "rdb-key-save-delay": "200000000", "client-output-buffer-limit": "replica 0 0 0"})
+	online := zsetdNode(t, nil)
+	online.follow(primary) // there are no keys yet
+	primary.run("SET a 1", "SET b 1")
+	host, port, _ := net.SplitHostPort(primary.addr)
+	primary.run("CONFIG SET repl-diskless-sync-delay 3600", "CONFIG SET repl-diskless-sync-max-replicas 2")
+	waiting := []*node{zsetdNode(t, nil), zsetdNode(t, nil)}
+	for _, n := range waiting {
+		n.run("REPLICAOF " + host + " " + port)
+	}
+	wait.Until(t, "the transfer has begun", func() bool { return primary.info("rdb_bgsave_in_progress") == "1" })
+	size := func(field string) int64 {
+		n, err := strconv.ParseInt(primary.info(field), 10, 64)
+		if err != nil {
+			t.Fatalf("%s: %v", field, err)
+		}
+		return n
+	}
+	fill := func(value string) {
+		for i := range written >> 16 {
+			primary.run(fmt.Sprintf("SET k%d %s", i, strings.Repeat(value, 64<<10)))
+		}
+	}
+	fill("x")
+	if n := size("mem_total_replication_buffers"); n < written || n > written+written/2 {
+		t.Errorf("two replicas wait for %d bytes, which take %d", written, n)
+	}
+	if n := size("repl_backlog_histlen"); n < written {
+		t.Errorf("repl_backlog_histlen:%d", n)
+	}
+	if got := primary.info("repl_backlog_size"); got != "16384" {
+		t.Errorf("repl_backlog_size:%s", got)
+	}
+	primary.same(online)
+	online.run("REPLICAOF 127.0.0.1 1")
+	fill("y")
+	online.follow(primary)
+	if got := primary.info("sync_partial_ok"); got != "1" {
+		t.Errorf("sync_partial_ok:%s: the stream is there, because others wait for it", got)
+	}
+	primary.run("CONFIG SET rdb-key-save-delay 0")
+	for _, n := range waiting {
+		n.linked()
+	}
+	primary.same(append(waiting, online)...)
+	wait.Until(t, "the stream is freed", func() bool { return size("mem_total_replication_buffers") < 1<<20 })
+
+	primary.do("CONFIG", "SET", "client-output-buffer-limit", "replica 1mb 0 0", "rdb-key-save-delay", "200000000", "repl-diskless-sync-max-replicas", "1")
+	zsetdNode(t, nil).run("REPLICAOF " + host + " " + port)
+	wait.Until(t, "another transfer has begun", func() bool { return primary.info("rdb_bgsave_in_progress") == "1" })
+	fill("z")
+	wait.Until(t, "the transfer has ended without its replica", func() bool { return size("client_output_buffer_limit_disconnections") > 0 })
+	primary.run("CONFIG SET rdb-key-save-delay 0")
 }
 
 // TestLoadDelay checks that loading takes its time with key-load-delay, of the data of a primary

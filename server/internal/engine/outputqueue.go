@@ -79,6 +79,7 @@ type outputQueue struct {
 	spare   []byte   // buffer passed to turn and not used; returned to the caller
 	waking  bool     // in the wake list of the commit scope
 	pushed  int64    // unrequested bytes since the queue was last empty
+	owed    int64    // bytes that wait elsewhere, see Owe
 
 	softSince  time.Time // since when the queue has been above its soft limit
 	seen       int64     // the last value of progress
@@ -97,7 +98,7 @@ type outputQueue struct {
 func (s *Session) waiting() int { return s.Out.Len() + s.Sealed }
 
 // backlog returns how many bytes of output the client has not taken yet.
-func (s *Session) backlog() int64 { return int64(s.Out.Len()+s.Sealed) + s.Unsent.Load() }
+func (s *Session) backlog() int64 { return int64(s.Out.Len()+s.Sealed) + s.Unsent.Load() + s.owed }
 
 // seal begins a new block.
 func (s *Session) seal(next []byte) {
@@ -259,8 +260,12 @@ func (s *Session) outputLimit(n int64) config.OutputLimit {
 		return config.OutputLimit{Hard: preAuthOutputLimit}
 	case s.direct:
 		return config.OutputLimit{}
-	case s.Replica:
-		return limits[config.ReplicaClient]
+	case s.Replica: // up to the size of the backlog its output costs nothing, see Owe
+		l := limits[config.ReplicaClient]
+		if l.Hard != 0 {
+			l.Hard = max(l.Hard, s.Engine.Config.ReplBacklogSize)
+		}
+		return l
 	case s.subscriptions.Len() > 0:
 		return limits[config.PubSubClient]
 	default:

@@ -111,9 +111,18 @@ func (s *Session) EndStream() {
 	s.pending()
 }
 
-// Backlog returns how many bytes of output the client has not taken yet. The lock is
-// held.
-func (s *Session) Backlog() int64 { return s.backlog() }
+// Owe records that n bytes of the stream wait for the replica beside its output queue. They
+// count for the limit of its class. The lock is held.
+func (s *Session) Owe(n int64) {
+	s.owed = n
+	if s.End == Serving {
+		s.checkOutput()
+	}
+}
+
+// Backlog returns how many bytes of its output queue the client has not taken yet. The lock
+// is held.
+func (s *Session) Backlog() int64 { return s.backlog() - s.owed }
 
 // WroteAt returns keyspace.Keyspace.EffectCount after the last change by the session's
 // commands, or after a later one of the same turn; 0 if there was none.
@@ -141,10 +150,11 @@ func (srv *Engine) Logs() bool { return srv.Config.Appendonly && srv.Keeper.Path
 type ReplicationStatus struct {
 	Replicas      []ReplicaStatus // in order of arrival
 	Offset        int64           // bytes of the stream
-	BacklogSize   int64           // bytes; 0 without a backlog
+	BacklogSize   int64           // bytes that it keeps at least; 0 without a backlog
 	BacklogFirst  int64           // offset of its first byte
 	BacklogLength int64           // bytes
-	OutputBytes   int64           // that wait for replicas
+	OutputBytes   int64           // that wait for replicas, and are not of those that the backlog keeps
+	BufferBytes   int64           // size of the backlog, and of the output queues of replicas
 
 	FullSyncs, PartialSyncs, PartialRefused int64 // since the start, or CONFIG RESETSTAT
 

@@ -111,16 +111,16 @@ func (p *Primary) resume(s *engine.Session, id string, offset int64) bool {
 			"first", p.backlog.first()+1, "last", p.offset)
 		return false
 	}
-	missed := p.backlog.from(from)
+	missed := p.offset - from
 	r := p.attach(s)
-	r.state, r.offset = online, from
+	r.state, r.offset, r.next = online, from, from
 	reply := "+CONTINUE"
 	if r.psync2 {
 		reply += " " + e.ReplID
 	}
 	s.Append([]byte(reply + "\r\n"))
-	s.Append(missed)
-	p.log.Info("partial synchronization of replica", "replica", r.name(), "offset", offset, "bytes", len(missed))
+	p.supply()
+	p.log.Info("partial synchronization of replica", "replica", r.name(), "offset", offset, "bytes", missed)
 	return true
 }
 

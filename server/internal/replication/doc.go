@@ -14,6 +14,10 @@
 //	engine.feed ──► queue ──► Translator ──► ready ──► backlog, output queues of replicas
 //	under the lock            without it               under the lock
 //
+// The stream waits for slow replicas in the backlog, once for all of them: an output queue has
+// at most the next megabyte. These bytes count for client-output-buffer-limit, whose hard limit
+// is at least repl-backlog-size, as in Redis.
+//
 // A replica has the same keys with the same values and deadlines. Deadlines of members of
 // sorted sets and of fields of hashes have a form that Redis ignores and zsetd
 // understands, see effects_deadlines.go; in Redis the members go when they expire here.

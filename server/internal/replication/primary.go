@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/engine"
@@ -54,6 +55,7 @@ type stream struct {
 // audience is the replicas.
 type audience struct {
 	replicas   []*replica    // replaced, never changed in place: sending to one may end another
+	behind     atomic.Int64  // bytes of the stream that replicas lack that are online, because their output queues are full; no lock
 	deserted   time.Time     // when the last replica left
 	ending     bool          // the server stops: the stream is at its end
 	caughtUp   chan struct{} // closed when the replicas have the stream up to stopOffset; nil without a wait for that
@@ -170,17 +172,31 @@ const tick = 100 * time.Millisecond
 func (p *Primary) run() {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
+	var again <-chan time.Time // while replicas are behind
+	interval, behind := windowPoll, int64(0)
 	for {
 		select {
 		case <-p.kick:
 			p.translate()
 			p.engine.Locked(p.publish)
+		case <-again:
+			p.engine.Locked(p.supply)
 		case <-ticker.C:
 			p.translate() // before drain, which has the lock
 			p.engine.Locked(p.onTick)
 		case <-p.quit:
 			return
 		}
+		again = nil
+		before := behind
+		if behind = p.behind.Load(); behind == 0 {
+			continue
+		}
+		if interval *= 2; before == 0 || behind < before {
+			interval = windowPoll
+		}
+		interval = min(interval, tick)
+		again = time.After(interval)
 	}
 }
 
@@ -267,8 +283,27 @@ func (p *Primary) send(b []byte) {
 	}
 	p.offset += int64(len(b))
 	p.backlog.append(b)
+	p.supply()
+}
+
+// supply passes the stream on to the replicas, and drops what none of them needs any more.
+func (p *Primary) supply() {
+	b := p.backlog
+	if b == nil {
+		return
+	}
+	needed, behind := b.end, int64(0)
 	for _, r := range p.replicas {
-		r.receive(b)
+		if r.receive(b); r.needs() {
+			needed = min(needed, r.next)
+			if r.state == online {
+				behind += b.end - r.next
+			}
+		}
+	}
+	b.trim(needed)
+	if p.behind.Swap(behind) == 0 && behind > 0 {
+		p.wake()
 	}
 }
 
@@ -287,9 +322,7 @@ func (p *Primary) onTick() {
 		}
 		return
 	}
-	if size := max(c.ReplBacklogSize, minBacklog); int64(len(p.backlog.buf)) != size {
-		p.backlog.resize(size)
-	}
+	p.backlog.resize(c.ReplBacklogSize)
 	if p.link == nil && now.Sub(p.pinged) >= time.Duration(c.ReplPingPeriod)*time.Second && !p.ending {
 		p.pinged = now
 		p.drain() // a transaction of the stream is whole
@@ -370,9 +403,9 @@ func (p *Primary) Left(s *engine.Session) {
 		}
 		p.log.Info("connection with replica lost", "replica", r.name())
 		r.state = gone
-		r.unsent = nil
 		return true
 	})
+	p.supply()
 	if len(p.replicas) == 0 {
 		p.deserted = time.Now()
 	}

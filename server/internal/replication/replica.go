@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
@@ -35,8 +34,7 @@ type replica struct {
 	heard        time.Time
 	newline      time.Time // when the last byte was sent that only keeps the connection alive
 
-	unsent      [][]byte // the stream since the snapshot, until the replica is online
-	unsentBytes int64
+	next int64 // offset up to which the stream is in its output queue, or in the data that it receives
 }
 
 // state is how far the synchronization of a replica is.
@@ -103,32 +101,31 @@ func (r *replica) name() string {
 	return net.JoinHostPort(r.host(), strconv.FormatInt(r.port, 10))
 }
 
-// receive takes bytes of the stream. They wait while the data are transferred.
-func (r *replica) receive(b []byte) {
-	switch r.state {
-	case online:
-		r.session.Append(b)
-	case receiving, loading:
-		if r.rdbOnly {
-			return
-		}
-		r.unsent = append(r.unsent, b)
-		r.unsentBytes += int64(len(b))
-		if hard := r.session.Engine.Config.OutputLimits[config.ReplicaClient].Hard; hard != 0 && r.unsentBytes > hard {
-			r.session.Engine.Log.Warn("closing replica: the stream that waits for the end of its synchronization exceeds client-output-buffer-limit",
-				"replica", r.name(), "bytes", r.unsentBytes)
-			r.session.Kill()
-		}
-	}
+// needs reports whether the replica needs the stream from next on.
+func (r *replica) needs() bool {
+	return r.session.End == engine.Serving && (r.state == online || (r.state == receiving || r.state == loading) && !r.rdbOnly)
 }
 
-// begin makes the replica receive the stream, from what has waited on.
-func (r *replica) begin() {
-	r.state = online
-	for _, b := range r.unsent {
-		r.session.Append(b)
+// window is how many bytes of the stream, or of a transfer, wait in the output queue of a replica
+// at most. The rest waits in the backlog, or is not encoded yet.
+const window = 1 << 20
+
+// receive passes the stream on to a replica that is online, as far as its output queue has
+// space. It closes a replica that is too far behind.
+func (r *replica) receive(b *backlog) {
+	for r.needs() {
+		part := b.at(r.next)
+		ready := r.state == online && len(part) > 0 && r.session.Backlog() <= window
+		if ready {
+			part = part[:min(len(part), partSize)]
+			r.next += int64(len(part))
+		}
+		r.session.Owe(b.end - r.next)
+		if !ready {
+			return
+		}
+		r.session.Append(part)
 	}
-	r.unsent, r.unsentBytes = nil, 0
 }
 
 // acknowledge records how much of the stream the replica has.
@@ -136,7 +133,8 @@ func (r *replica) acknowledge(offset int64) {
 	r.acknowledged = time.Now()
 	r.offset = max(r.offset, offset)
 	if r.state == loading {
-		r.begin()
+		r.state = online
+		of(r.session.Engine).supply()
 		r.session.Engine.Log.Info("synchronization with replica succeeded", "replica", r.name())
 	}
 }

@@ -47,9 +47,8 @@ const (
 	// partSize is how many bytes are appended to the output of the replicas at once, half a
 	// block of their queues.
 	partSize = 32 << 10
-	// window is how many bytes may wait for a replica before the transfer waits.
-	window = 1 << 20
-	// windowPoll is the interval at which a transfer that waits looks again.
+	// windowPoll is the interval at which a transfer or the stream looks again whether a
+	// replica has taken some of its output.
 	windowPoll = time.Millisecond
 )
 
@@ -112,7 +111,7 @@ func (p *Primary) beginTransfer(group []*replica) {
 		t.mark = engine.RandomID()
 	}
 	for _, r := range group {
-		r.state = receiving
+		r.state, r.next = receiving, p.offset
 		if !r.old {
 			r.session.Append(fmt.Appendf(nil, "+FULLRESYNC %s %d\r\n", p.engine.ReplID, p.offset))
 		}
@@ -156,10 +155,11 @@ func (t *transfer) finish(err error) {
 		default:
 			r.since, r.acknowledged = time.Now(), time.Now()
 			if r.state = loading; t.mark == "" && !r.rdbOnly {
-				r.begin() // the length tells it where the stream begins
+				r.state = online // the length tells it where the stream begins
 			}
 		}
 	}
+	t.p.supply()
 	if err == nil {
 		t.p.log.Info("data sent to replicas", "replicas", len(t.replicas), "keys", t.keys, "bytes", t.sent,
 			"seconds", time.Since(t.began).Seconds())

@@ -246,7 +246,9 @@ func (p *Primary) Status() engine.ReplicationStatus {
 		s.Primary = p.link.status()
 	}
 	if b := p.backlog; b != nil {
-		s.BacklogSize, s.BacklogFirst, s.BacklogLength = int64(len(b.buf)), b.first()+1, int64(b.n)
+		s.BacklogSize, s.BacklogFirst, s.BacklogLength = b.size, b.first()+1, b.end-b.first()
+		s.BufferBytes = b.room
+		s.OutputBytes = max(b.room-b.size, 0)
 	}
 	if p.transfer != nil {
 		s.TransferBegan = p.transfer.began
@@ -255,7 +257,8 @@ func (p *Primary) Status() engine.ReplicationStatus {
 		s.Replicas = append(s.Replicas, engine.ReplicaStatus{
 			Host: r.host(), Port: r.port, State: r.stateName(p.transfer), Offset: r.offset, Lag: r.lag(),
 		})
-		s.OutputBytes += r.session.Backlog() + r.unsentBytes
+		s.OutputBytes += r.session.Backlog()
+		s.BufferBytes += r.session.Backlog()
 	}
 	return s
 }
