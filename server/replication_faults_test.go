@@ -408,27 +408,44 @@ func TestLoadDelay(t *testing.T) {
 }
 
 // TestTransferDelay checks that a transfer takes its time with rdb-key-save-delay, in which
-// the replica has its old data or none, that it ends when the replica leaves, and that a change
+// the replica serves its old data or none, and has them or none after it has failed; that it ends when the replica leaves, and that a change
 // of the parameter counts at once.
 func TestTransferDelay(t *testing.T) {
 	primary := zsetdNode(t, nil)
 	primary.run(incompressible(100)...)
-	tests := map[string]string{"swapdb": "$3\r\nold\r\n", "flushdb": "-LOADING "}
-	for load, want := range tests {
-		t.Run(load, func(t *testing.T) {
-			primary.run("CONFIG SET rdb-key-save-delay 200000000")
-			replica := zsetdNode(t, map[string]string{"repl-diskless-load": load})
-			replica.run("SET key old")
+	const old = "$3\r\nold\r\n"
+	for name, x := range map[string]struct {
+		load   string
+		again  bool   // the replica has had data of the primary
+		want   string // the reply while it loads
+		failed string // the reply after the transfer has failed
+	}{
+		"swapdb of the same history": {"swapdb", true, old, old},
+		"swapdb of another history":  {"swapdb", false, "-LOADING ", old},
+		"flushdb":                    {"flushdb", false, "-LOADING ", "$-1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			replica := zsetdNode(t, map[string]string{"repl-diskless-load": x.load, "replica-read-only": "no"})
 			host, port, _ := net.SplitHostPort(primary.addr)
-			replica.run("REPLICAOF " + host + " " + port)
+			if x.again {
+				replica.follow(primary)
+			}
+			replica.run("SET key old")
+			primary.run("CONFIG SET rdb-key-save-delay 200000000")
+			async := "0"
+			if x.again {
+				async = "1"
+				primary.run("CONFIG SET repl-backlog-size 16kb", "MULTI", "CLIENT KILL TYPE replica", "SET large "+strings.Repeat("x", 100<<10), "EXEC")
+			} else {
+				replica.run("REPLICAOF " + host + " " + port)
+			}
 			transfers := func() bool {
 				return replica.info("master_sync_in_progress") == "1" && replica.info("master_sync_read_bytes") != "0"
 			}
 			wait.Until(t, "the transfer has begun", transfers)
-			if got := replica.do("GET", "key"); !strings.HasPrefix(got, want) {
-				t.Errorf("GET: %q, want %q", got, want)
+			if got := replica.do("GET", "key"); !strings.HasPrefix(got, x.want) {
+				t.Errorf("GET: %q, want %q", got, x.want)
 			}
-			async := map[string]string{"swapdb": "1", "flushdb": "0"}[load]
 			for _, x := range []struct {
 				node        *node
 				field, want string
@@ -446,11 +463,13 @@ func TestTransferDelay(t *testing.T) {
 			if got := replica.do("REPLICAOF", "NO", "ONE"); !strings.HasPrefix(got, "-LOADING ") {
 				t.Errorf("REPLICAOF NO ONE: %q", got)
 			}
+			primary.run("CONFIG SET repl-diskless-sync-delay 3600")
 			if got := primary.do("CLIENT", "KILL", "TYPE", "replica"); got != ":1\r\n" {
 				t.Errorf("CLIENT KILL: %q", got)
 			}
-			wait.Until(t, "the replica comes again, for a new transfer", func() bool { return primary.info("slave0") != "" && transfers() })
-			primary.run("CONFIG SET rdb-key-save-delay 0")
+			wait.Until(t, "the replica has what it had", func() bool { return strings.HasPrefix(replica.do("GET", "key"), x.failed) })
+			wait.Until(t, "the replica comes again", func() bool { return primary.info("slave0") != "" })
+			primary.run("CONFIG SET rdb-key-save-delay 0", "CONFIG SET repl-diskless-sync-delay 0")
 			replica.linked()
 			primary.same(replica)
 			if got := replica.info("lazyfreed_objects"); got == "0" {

@@ -145,8 +145,8 @@ func Parameters() []Parameter {
 		number("replica-announce-port", 0, 0, 65535, func(c *Settings) *int64 { return &c.ReplicaAnnouncePort }).also("slave-announce-port").
 			about("Port of the replica in INFO and ROLE of its primary; 0 means `port`."),
 		enum("repl-diskless-load", "disabled", func(c *Settings) *string { return &c.ReplDisklessLoad }, "disabled", "on-empty-db", "swapdb", "flushdb").
-			about("What a replica does with its data while it receives those of the primary, always without a file: `swapdb` serves them until the new ones are complete, which takes the memory of both; " +
-				"the others drop them first."),
+			about("What a replica does with its data while it receives those of the primary, always without a file: `swapdb` keeps them until the new ones are complete, which takes the memory of both, " +
+				"and serves them if the new ones continue their history; the others drop them first."),
 		yesNo("lazyexpire-nested-arbitrary-keys", true, func(c *Settings) *bool { return &c.LazyExpireNested }).hide().
 			about("Whether SCAN and RANDOMKEY remove the expired keys that they find while a transaction or a script runs; they never reply them."),
 		number("rdb-key-save-delay", 0, math.MinInt32, math.MaxInt32, func(c *Settings) *int64 { return &c.ReplKeyDelay }).hide().

@@ -119,18 +119,24 @@ func (srv *Engine) UnblockAll() {
 	}
 }
 
-// BeginReplacement drops all data, because those of the primary will replace them. The file
-// keeps the last state until [Engine.Replace], so a server that ends meanwhile has that.
-// Clients receive the error -LOADING.
-func (srv *Engine) BeginReplacement(l *LoadState) {
+// BeginReplacement drops all data, unless keep is set, because those of the primary will
+// replace them. The file keeps the last state until [Engine.Replace], so a server that ends
+// meanwhile has that. Clients receive the error -LOADING.
+func (srv *Engine) BeginReplacement(l *LoadState, keep bool) {
+	srv.Keeper.Loading = l
+	if keep {
+		return
+	}
 	srv.adopt(srv.Keys.Empty())
 	srv.Keeper.Suspend()
-	srv.Keeper.Loading = l
 	srv.loaded(srv)
 }
 
 // FailReplacement ends BeginReplacement without data. The file keeps the last state.
-func (srv *Engine) FailReplacement() { srv.Keeper.Loading = nil }
+func (srv *Engine) FailReplacement() {
+	srv.Keeper.Loading = nil
+	srv.Keeper.Wake()
+}
 
 // Replace replaces all data. The file gets them as a whole.
 func (srv *Engine) Replace(data *keyspace.Keyspace) {

@@ -16,8 +16,9 @@ import (
 )
 
 // load receives all data. They come into a keyspace of their own, without the lock, and
-// replace the data of the server when they are whole. Until then the server has its own
-// data, with repl-diskless-load swapdb, or none.
+// replace the data of the server when they are whole. Until then the server has no data, or
+// with repl-diskless-load swapdb its own: it serves them if the new ones have the same
+// history, and replies -LOADING otherwise, but has them again if the transfer fails.
 func (l *link) load(in *psync.Link) (err error) {
 	e := l.p.engine
 	if err := l.locked(func() {
@@ -34,14 +35,17 @@ func (l *link) load(in *psync.Link) (err error) {
 	progress := &engine.LoadState{Start: time.Now(), Total: max(length, 0)}
 	if err := l.locked(func() {
 		l.total = max(length, 0)
-		e.Replacing = e.Config.ReplDisklessLoad == "swapdb"
+		keep := e.Config.ReplDisklessLoad == "swapdb"
+		e.Replacing = keep && in.ID == e.ReplID
 		l.p.log.Info("receiving all data of the primary", "primary", l.name(), "id", in.ID, "offset", in.Offset, "bytes", length)
 		data = e.Keys.Empty()
 		data.Frequency.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-		if !e.Replacing {
+		if !keep {
 			l.known = false
 			l.p.disconnect()
-			e.BeginReplacement(progress)
+		}
+		if !e.Replacing {
+			e.BeginReplacement(progress, keep)
 		}
 	}); err != nil {
 		return err

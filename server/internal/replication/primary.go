@@ -315,6 +315,8 @@ func (p *Primary) onTick() {
 		return
 	}
 	p.considerFailover(now)
+	p.backlog.resize(c.ReplBacklogSize)
+	p.supply()
 	if len(p.replicas) == 0 {
 		if ttl := time.Duration(c.ReplBacklogTTL) * time.Second; p.link == nil && ttl > 0 && now.Sub(p.deserted) > ttl {
 			p.log.Info("replication backlog freed: no replica has connected for repl-backlog-ttl seconds")
@@ -322,7 +324,6 @@ func (p *Primary) onTick() {
 		}
 		return
 	}
-	p.backlog.resize(c.ReplBacklogSize)
 	if p.link == nil && now.Sub(p.pinged) >= time.Duration(c.ReplPingPeriod)*time.Second && !p.ending {
 		p.pinged = now
 		p.drain() // a transaction of the stream is whole
