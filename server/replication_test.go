@@ -474,6 +474,20 @@ func TestReplicaThatDoesNotRead(t *testing.T) {
 	p.equal()
 }
 
+// TestReplicaThatLoadsIsGood checks that a replica which INFO calls online counts for
+// min-replicas-to-write, though it has acknowledged nothing yet.
+func TestReplicaThatLoadsIsGood(t *testing.T) {
+	p := primaryOf(t, map[string]string{"min-replicas-to-write": "1", "min-replicas-max-lag": "3600"})
+	nc := p.dial()
+	fmt.Fprint(nc, "REPLCONF capa eof\r\n")
+	if _, err := io.ReadFull(nc, make([]byte, len("+OK\r\n"))); err != nil { // PSYNC wants it to be read
+		t.Fatal(err)
+	}
+	fmt.Fprint(nc, "PSYNC ? -1\r\n")
+	wait.Until(t, "the replica is online", func() bool { return strings.Contains(p.primary.info("slave0"), "state=online") })
+	p.run("SET key 1")
+}
+
 // TestWaitAfterReload checks that WAIT knows the writes of a client that were made before
 // the data were replaced, which begins another stream.
 func TestWaitAfterReload(t *testing.T) {

@@ -414,11 +414,12 @@ func (p *Primary) Left(s *engine.Session) {
 }
 
 // GoodReplicas returns how many replicas have acknowledged the stream within
-// min-replicas-max-lag seconds.
+// min-replicas-max-lag seconds, or have received all data within them: INFO says that these
+// are online, too.
 func (p *Primary) GoodReplicas() (n int) {
 	lag := time.Duration(p.engine.Config.MinReplicasMaxLag) * time.Second
 	for _, r := range p.replicas {
-		if r.state == online && time.Since(r.acknowledged).Truncate(time.Second) <= lag {
+		if (r.state == online || r.state == loading && !r.rdbOnly) && time.Since(r.acknowledged).Truncate(time.Second) <= lag {
 			n++
 		}
 	}
