@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/transcript"
 )
 
 // TestDialectOfValkey sends lines to a server with the dialect of Valkey and, where it is
@@ -43,11 +44,27 @@ func TestDialectOfValkey(t *testing.T) {
 		{"EVAL return(redis.call('foo')) 0", "-ERR Unknown command called from script script: on @user_script:1."},
 		{"EVALSHA abc 0", "-NOSCRIPT No matching script."},
 		{"READONLY", "+OK"},
+		{"NOSUCH", "-ERR unknown command 'NOSUCH', with args beginning with: "},
+		{"RPUSH empty \"\" 1", ":2"},
+		{"SORT empty", "-ERR One or more scores can't be converted into double"},
+		{"RPUSH high 1e400 1", ":2"},
+		{"SORT high", "-ERR One or more scores can't be converted into double"},
+		{"FUNCTION LOAD \"#!lua name=l\\nserver.register_function('f-8', function() end)\"",
+			"-ERR Function names can only contain letters, numbers, or underscores(_) and must be at least one character long"},
+		{"FUNCTION LOAD \"#!lua name=l\\nlocal f = function() end server.register_function('f', f) server.register_function('f', f)\"",
+			"-ERR Function already exists in the library"},
 		{"XREAD COUNT 1 STREAMS a", "-ERR Unbalanced 'xread' list of streams: for each stream key an ID or '$' must be specified."},
 	}
 	compare := func(t *testing.T, p *peer) {
 		for _, x := range exchanges {
-			if got, _, _ := strings.Cut(p.do(strings.Fields(x.line)...), "\r\n"); got != x.reply {
+			words := strings.Fields(x.line)
+			if strings.Contains(x.line, `"`) {
+				var err error
+				if words, err = transcript.SplitWords(x.line); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got, _, _ := strings.Cut(p.do(words...), "\r\n"); got != x.reply {
 				t.Errorf("%s: %s; want %s", x.line, got, x.reply)
 			}
 		}

@@ -286,7 +286,7 @@ func (o *sortOptions) loadSortKeys(c *engine.Call, items []sortItem) bool {
 		}
 		if !o.alpha {
 			var ok bool
-			it.weight, ok = parseSortWeight(it.text)
+			it.weight, ok = parseSortWeight(it.text, c.Engine.Config.Valkey())
 			numbers = numbers && ok
 		} else if !o.store {
 			it.text = cString(it.text) // Redis compares C strings
@@ -319,17 +319,18 @@ func (o *sortOptions) compare(a, b sortItem) int {
 }
 
 // parseSortWeight reads a decimal number: an empty text is 0, a NUL ends the text, and
-// a number out of range is rounded to 0 or infinity.
-func parseSortWeight(b []byte) (f float64, ok bool) {
+// a number out of range is rounded to 0 or infinity. In the dialect of Valkey an empty text
+// and such a number are errors.
+func parseSortWeight(b []byte, valkey bool) (f float64, ok bool) {
 	b = cString(b)
 	if len(b) == 0 {
-		return 0, true
+		return 0, !valkey
 	}
 	if score.Hexadecimal(b) || bytes.IndexByte(b, '_') >= 0 {
 		return 0, false
 	}
-	if f, ok = protocol.ParseFloat(b); ok {
-		return f, true
+	if f, ok = protocol.ParseFloat(b); ok || valkey {
+		return f, ok
 	}
 	f, err := strconv.ParseFloat(protocol.View(b), 64)
 	return f, (err == nil || errors.Is(err, strconv.ErrRange)) && !math.IsNaN(f)

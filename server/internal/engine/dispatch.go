@@ -43,7 +43,7 @@ func (s *Session) dispatch(argv [][]byte) {
 			return
 		}
 		s.last = nil
-		s.refuse(nil, unknownCommand(argv))
+		s.refuse(nil, srv.unknownCommand(argv))
 		return
 	}
 	s.last = cmd
@@ -96,9 +96,9 @@ func WrongArity(name string) string {
 
 // unknownCommand is Redis's error for a name that is not in the table. It quotes
 // the first arguments, up to 128 bytes.
-func unknownCommand(argv [][]byte) string {
+func (srv *Engine) unknownCommand(argv [][]byte) string {
 	unknown := "ERR unknown command '" + Clip(argv[0], 128) + "'"
-	if len(argv) == 1 {
+	if len(argv) == 1 && !srv.Config.Valkey() {
 		return unknown
 	}
 	var args strings.Builder

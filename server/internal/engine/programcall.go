@@ -96,7 +96,7 @@ func (p *ProgramCall) Do(args ...any) (any, error) {
 	cmd, _ := p.run.Engine.Table.Find(argv)
 	switch {
 	case cmd == nil:
-		return nil, protocol.ReplyError(unknownCommand(argv))
+		return nil, protocol.ReplyError(p.run.Engine.unknownCommand(argv))
 	case cmd.Spec.Flags().Has(protocol.Module | protocol.NoScript):
 		return nil, protocol.ReplyError("ERR '" + cmd.Name + "' cannot be called by a command of the program")
 	case cmd.Spec.Flags().Has(protocol.Write) && p.run.ReadOnly:

@@ -45,11 +45,12 @@ func FunctionCommands() []engine.Command {
 }
 
 const (
-	functionEngine  = "LUA"
-	errFunctionName = "Function names can only contain letters, numbers, or underscores(_) and must be at least one character long"
-	errLibraryName  = "Library names can only contain letters, numbers, or underscores(_) and must be at least one character long"
-	loadTime        = 500 * time.Millisecond // time limit of registering functions
-	functionPayload = "ERR DUMP payload version or checksum are wrong"
+	functionEngine    = "LUA"
+	errFunctionName   = "Function names can only contain letters, numbers, or underscores(_) and must be at least one character long"
+	errFunctionExists = "Function already exists in the library"
+	errLibraryName    = "Library names can only contain letters, numbers, or underscores(_) and must be at least one character long"
+	loadTime          = 500 * time.Millisecond // time limit of registering functions
+	functionPayload   = "ERR DUMP payload version or checksum are wrong"
 )
 
 // find returns the function of a name, ignoring case; nil if it does not exist.
@@ -208,8 +209,8 @@ func register(srv *engine.Engine, state *script.State, fn *lua.LFunction, l *eng
 	} else if text, ok := luaconv.ToString(failed.Value); ok {
 		msg = "ERR " + text
 	}
-	if msg == "ERR "+errFunctionName {
-		return errFunctionName // as in Valkey
+	if text := strings.TrimPrefix(msg, "ERR "); srv.Config.Valkey() && (text == errFunctionName || text == errFunctionExists) {
+		return text
 	}
 	return "Error registering functions: " + cText(msg)
 }
@@ -241,7 +242,7 @@ func (a *api) registerFunction(L *lua.LState) int {
 		a.fail(L, a.srv.Config.Words(errLibraryName, errFunctionName))
 	}
 	if l.Functions[f.Name] != nil {
-		a.fail(L, "Function already exists in the library")
+		a.fail(L, errFunctionExists)
 	}
 	l.Functions[f.Name] = f
 	return 0
