@@ -31,7 +31,9 @@ func pristine() [][]string {
 		append([]string{"ACL", "DELUSER", ""}, users[:len(users)-1]...)}
 	set := []string{"CONFIG", "SET"}
 	for _, p := range harmless {
-		set = append(set, p.name, p.values[0])
+		if !lacksInValkey(p.name) {
+			set = append(set, p.name, p.values[0])
+		}
 	}
 	return append(lines, set)
 }
@@ -410,7 +412,11 @@ func sameClients(ours, redis string) bool {
 				if !slices.ContainsFunc(have, func(f string) bool { return plain(f) == plain(field) }) {
 					return false
 				}
-			case "name", "db", "sub", "psub", "ssub", "multi", "cmd", "user", "redir", "resp":
+			case "multi":
+				if !slices.Contains(have, field) && !(field == "multi=0" && opponent() == "valkey") { // as after its first transaction there
+					return false
+				}
+			case "name", "db", "sub", "psub", "ssub", "cmd", "user", "redir", "resp":
 				if !slices.Contains(have, field) {
 					return false
 				}
@@ -437,7 +443,8 @@ func withoutDetails(v any) any {
 	case []any:
 		list := slices.Clone(v)
 		for i := range list {
-			if i > 0 && (v[i-1] == "version" || v[i-1] == "id" || v[i-1] == "commands" || v[i-1] == "modules") {
+			if i > 0 && (v[i-1] == "version" || v[i-1] == "id" || v[i-1] == "commands" || v[i-1] == "modules" ||
+				v[i-1] == "server" && opponent() == "valkey") { // it is that of Redis
 				list[i] = "…"
 				continue
 			}

@@ -16,12 +16,23 @@ func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 // users are names of users; only the last exists at first.
 var users = []string{"u1", "u2", "u3", "default"}
 
-// harmless are parameters that change nothing that is compared, each with
-// values; the first is the default.
-var harmless = []struct {
+// parameter is a parameter with values; the first is the default.
+type parameter struct {
 	name   string
 	values []string
-}{
+}
+
+// parameter draws one of the parameters that change nothing that is compared.
+func (g *generator) parameter() parameter {
+	for {
+		if p := harmless[g.r.IntN(len(harmless))]; !lacksInValkey(p.name) {
+			return p
+		}
+	}
+}
+
+// harmless are the parameters that change nothing that is compared.
+var harmless = []parameter{
 	{"maxmemory-samples", []string{"5", "1", "64", "0", "-1"}},
 	{"slowlog-max-len", []string{"128", "0", "10", "-1", "a"}},
 	{"latency-monitor-threshold", []string{"0", "100000", "-1"}},
@@ -69,7 +80,7 @@ var scripts = struct{ sources, libraries []string }{
 		"return tostring(redis.pcall('lpush', KEYS[1], 'a')['err'])", "return redis.sha1hex(ARGV[1] or '')", "return {1,nil,2}", "return true",
 		"return false", "return {double=1.5}", "redis.setresp(3) return {double=1.5}", "return {map={a=1}}", "return {set={a=true}}",
 		"return cjson.encode({1,2,'x'})", "return cmsgpack.pack({1,'a'})", "return bit.band(7, 12)", "return struct.pack('>I2', 258)",
-		"for i=1,#KEYS do redis.call('incr', KEYS[i]) end return #KEYS", "return redis.call('hgetall', KEYS[1] or 'h1')[99]",
+		"for i=1,#KEYS do redis.call('incr', KEYS[i]) end return #KEYS", "return redis.call('lrange', KEYS[1] or 'l1', 0, -1)[99]",
 		"#!lua\nreturn 1", "#!lua flags=no-writes\nreturn redis.call('set', 'v0', '1')", "#!lua flags=x\nreturn 1", "#!x\nreturn 1",
 		"#!lua flags=allow-stale,no-cluster\nreturn redis.call('ping')", "#!lua name=x\nreturn 1", "return redis.call('multi')",
 		"return redis.call('blpop', KEYS[1] or 'l1', 0)",
@@ -135,7 +146,7 @@ func (d *draft) serverValue(name string) string {
 	case "command", "command-name":
 		return d.pick("get", "zadd", "config", "config|get", "nosuch", "GET", "xinfo|stream", "config|nosuch", "get|x")
 	case "parameter":
-		return d.pick(harmless[d.r.IntN(len(harmless))].name, "nosuch", "maxmemory-*", "HZ", "lazyfree-lazy-user-*", "h?", "")
+		return d.pick(d.parameter().name, "nosuch", "maxmemory-*", "HZ", "lazyfree-lazy-user-*", "h?", "")
 	case "sha1":
 		return d.sha()
 	case "slot", "start-slot", "end-slot":
@@ -271,7 +282,7 @@ func (g *generator) special(c *protocol.Command) []string {
 	case "config|set":
 		var words []string
 		for range 1 + g.r.IntN(3) {
-			p := harmless[g.r.IntN(len(harmless))]
+			p := g.parameter()
 			words = append(words, p.name, g.pick(p.values...))
 		}
 		if n == 0 {

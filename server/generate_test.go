@@ -140,15 +140,20 @@ func (g *generator) next() (c *protocol.Command, argv []string) {
 		i++
 	}
 	c = g.commands[i]
-	for {
-		if argv = g.line(c); !namesRedisOnly(argv) {
-			return c, argv
-		}
-	}
+	return c, g.line(c)
 }
 
 // line draws a line of a command.
 func (g *generator) line(c *protocol.Command) (argv []string) {
+	for {
+		if argv = g.anyLine(c); !differsOnlyInValkey(argv) {
+			return argv
+		}
+	}
+}
+
+// anyLine draws a line of a command, for any judge.
+func (g *generator) anyLine(c *protocol.Command) (argv []string) {
 	if argv = g.special(c); argv != nil {
 		if strings.HasPrefix(c.Name, "command|getkeys") && len(argv) == 3 && opponent() == judge {
 			argv = append(argv, "k") // Redis 7.0 refuses a name alone
@@ -734,12 +739,12 @@ func (g *generator) tame(c *protocol.Command, argv []string) {
 			if i == 2 && 0 < n && n < 1e7 {
 				argv[i] = strconv.FormatInt(n+1e7, 10)
 			}
-		case "set", "getex", "hgetex", "hsetex":
+		case "set", "getex", "hgetex", "hsetex", "msetex":
 			switch option := strings.ToUpper(argv[i-1]); {
 			case n <= 0:
 			case n < 1e7 && (option == "EX" || option == "PX"):
 				argv[i] = strconv.FormatInt(n+1e7, 10)
-			// Redis may or may not have noticed already that a key was born dead.
+			// Redis may or may not have noticed already that a key was born dead: see differences.
 			case n < g.now.Unix()+1e6 && option == "EXAT":
 				argv[i] = strconv.FormatInt(g.now.Unix()+1e6, 10)
 			case n < g.now.UnixMilli()+1e9 && option == "PXAT":

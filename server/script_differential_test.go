@@ -134,7 +134,7 @@ func luaPeers(t *testing.T) (real, ours *peer, seed uint64, r luaFuzzer) {
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	return newPeer(dial(), dial()), ownPeer(t, server.Options{}), seed, luaFuzzer{rand.New(rand.NewPCG(seed, 5))}
+	return newPeer(dial(), dial()), ownPeer(t, server.Options{Config: map[string]string{"dialect": dialect()}}), seed, luaFuzzer{rand.New(rand.NewPCG(seed, 5))}
 }
 
 // TestLibrariesOfLua compares the libraries of scripts with those of Redis: conversion of
