@@ -242,6 +242,53 @@ func TestFailover(t *testing.T) {
 	atOnce(t, tests)
 }
 
+// TestRedirection checks what clients receive at a replica that have announced by CLIENT
+// CAPA that they understand REDIRECT: in transactions, with READONLY, and while they wait.
+func TestRedirection(t *testing.T) {
+	primary, replica := zsetdNode(t, nil), zsetdNode(t, nil)
+	dial := func() *client {
+		nc, err := net.Dial("tcp", replica.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { nc.Close() })
+		c := &client{nc: nc, r: bufio.NewReader(nc)}
+		c.roundtrip(t, "CLIENT", "CAPA", "redirect")
+		return c
+	}
+	elsewhere := "-REDIRECT " + primary.addr + "\r\n"
+	expect := func(c *client, line, want string) {
+		t.Helper()
+		if got := c.roundtrip(t, strings.Fields(line)...); got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+	c, blocked := dial(), dial()
+	expect(c, "MULTI", "+OK\r\n")
+	expect(c, "SET a 1", "+QUEUED\r\n")
+	if err := blocked.send(transcript.AppendCommand(nil, []string{"BLPOP", "l", "0"})); err != nil {
+		t.Fatal(err)
+	}
+	wait.Until(t, "a client waits", func() bool { return replica.info("blocked_clients") == "1" })
+	replica.follow(primary)
+	if got, err := blocked.receive(patience); got != elsewhere {
+		t.Errorf("BLPOP: %q, %v", got, err)
+	}
+	expect(blocked, "PING", "+PONG\r\n")
+	expect(c, "EXEC", elsewhere)
+	expect(c, "MULTI", "+OK\r\n")
+	expect(c, "SET a 1", elsewhere)
+	expect(c, "EXEC", "-EXECABORT Transaction discarded because of previous errors.\r\n")
+	expect(c, "GET a", elsewhere)
+	expect(c, "READONLY", "+OK\r\n")
+	expect(c, "GET a", "$-1\r\n")
+	expect(c, "SET a 1", elsewhere)
+	expect(c, "READWRITE", "+OK\r\n")
+	expect(c, "DBSIZE", elsewhere)
+	replica.run("REPLICAOF NO ONE")
+	expect(c, "SET a 1", "+OK\r\n")
+}
+
 // TestFailoverKeepsPause checks that a failover ends its own pause only, and that commands
 // which CLIENT PAUSE has postponed wait on: Sentinels end their clients meanwhile.
 func TestFailoverKeepsPause(t *testing.T) {

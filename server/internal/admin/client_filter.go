@@ -245,7 +245,7 @@ func clientCapaRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "client|capa", Arity: -3, Flags: "noscript loading stale allow_busy",
 		Group: "connection", Since: "8.0.0", Complexity: "O(N), N words given",
-		Summary: "Announce what the client can do, for CLIENT LIST: `REDIRECT`. A command of Valkey",
+		Summary: "Announce what the client can do: with `REDIRECT` a replica replies the address of its primary to commands on data. A command of Valkey",
 		Syntax:  "capability [capability ...]",
 	}, Run: clientCapa, OfConnection: true}
 }

@@ -721,12 +721,12 @@ func readonlyRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "readonly", Arity: 1, Flags: "loading stale fast",
 		Group: "cluster", Since: "3.0.0", Categories: "connection", Complexity: "O(1)",
-		Summary: "Accepted without effect: this node is no replica",
+		Summary: "Read at a replica that would redirect the client to its primary; see CLIENT CAPA",
 	}, Run: readonly, OfConnection: true}
 }
 
 func readonly(c *engine.Call) {
-	if c.Engine.Config.Valkey() || clustered(c) {
+	if c.Engine.Config.Valkey() || c.Session.Redirectable || clustered(c) {
 		c.Session.Readonly = true
 		c.Reply.OK()
 	}
@@ -741,7 +741,7 @@ func readwriteRow() engine.Command {
 }
 
 func readwrite(c *engine.Call) {
-	if c.Engine.Config.Valkey() || clustered(c) {
+	if c.Engine.Config.Valkey() || c.Session.Redirectable || clustered(c) {
 		c.Session.Readonly = false
 		c.Reply.OK()
 	}

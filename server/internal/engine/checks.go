@@ -142,6 +142,8 @@ func commandChecks() []check {
 			return ""
 		}},
 		{name: "cluster slots", server: func(srv *Engine) bool { return srv.Cluster != nil }, instead: (*Session).misroutes},
+		{name: "redirection", server: func(srv *Engine) bool { return srv.Following.Load() && srv.Cluster == nil },
+			state: func(s *Session) bool { return s.Redirectable && !s.Primary }, instead: (*Session).redirects},
 		{name: "forwarding", server: func(srv *Engine) bool { return srv.forwarder != nil }, state: notPrimary, instead: (*Session).forwards},
 		{name: "maxmemory", server: func(srv *Engine) bool { return srv.Config.Maxmemory != 0 }, state: (*Session).lacksMemory, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
 			if s.needsMemory(cmd, argv) {
@@ -278,6 +280,11 @@ func (s *Session) enqueues(cmd *Command, argv [][]byte, names int) bool {
 // it.
 func (s *Session) misroutes(cmd *Command, argv [][]byte, _ int) bool {
 	_, msg := s.Misplaced(cmd, argv)
+	return s.refersElsewhere(cmd, msg)
+}
+
+// refersElsewhere replies an error that names another server, unless it is empty.
+func (s *Session) refersElsewhere(cmd *Command, msg string) bool {
 	if msg == "" {
 		return false
 	}

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"math"
+	"net"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -107,15 +109,42 @@ func (s *Session) Obey(argv [][]byte) (failure string) {
 	return failure
 }
 
+// redirection is the error that names the primary to a client that understands it, see
+// CLIENT CAPA.
+func (srv *Engine) redirection() string {
+	p := srv.Replication.Status().Primary
+	if p == nil {
+		return ErrReadOnly
+	}
+	return "REDIRECT " + net.JoinHostPort(p.Host, strconv.FormatInt(p.Port, 10))
+}
+
+// redirects replies the address of the primary to a command that reads or writes data,
+// unless the client has sent READONLY and the command reads. Queueing fails, and EXEC
+// ends the transaction.
+func (s *Session) redirects(cmd *Command, argv [][]byte, _ int) bool {
+	away := protocol.Write
+	if !s.Readonly {
+		away |= protocol.ReadOnly
+	}
+	return s.effectsOf(cmd, argv).Has(away) && s.refersElsewhere(cmd, s.Engine.redirection())
+}
+
 // UnblockAll ends the waits of all blocked clients with an error, and closes their
-// connections: the server becomes a replica.
+// connections, but for clients that can be redirected: the server becomes a replica.
 func (srv *Engine) UnblockAll() {
 	for _, s := range srv.Sessions {
-		if w := s.Blocked; w != nil {
+		w := s.Blocked
+		switch {
+		case w == nil:
+			continue
+		case s.Redirectable && !s.Readonly:
+			s.EndWait(w, func(r *protocol.Reply) { r.Error(srv.redirection()) })
+		default:
 			s.EndWait(w, func(r *protocol.Reply) { r.Error(errForcedUnblock) })
 			s.CloseAfterReply()
-			s.pending()
 		}
+		s.pending()
 	}
 }
 

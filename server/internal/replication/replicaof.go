@@ -84,8 +84,8 @@ func (p *Primary) follow(host string, port int64) {
 	e.Following.Store(true)
 	e.Linked = false
 	e.Keys.Standby(true)
-	e.UnblockAll()
 	p.link = next
+	e.UnblockAll()
 	e.Config.ReplicaOf = host + " " + strconv.FormatInt(port, 10)
 	p.log.Info("following a primary", "primary", next.name())
 	next.start()
