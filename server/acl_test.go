@@ -56,26 +56,26 @@ func TestRulesRoundTrip(t *testing.T) {
 		}
 		u.DeriveFields()
 		v := a.NewUser("u")
-		for word := range strings.FieldsSeq(u.Describe()) {
+		for word := range strings.FieldsSeq(u.Describe(true)) {
 			if err := a.Apply(v, word); err != nil {
-				t.Fatalf("%v: %q: %v", rules, u.Describe(), err)
+				t.Fatalf("%v: %q: %v", rules, u.Describe(true), err)
 			}
 		}
 		v.DeriveFields()
 		s, again := &u.Selectors[0], &v.Selectors[0]
-		if u.Describe() != v.Describe() || !slices.Equal(s.Commands, again.Commands) || s.AllCommands() != again.AllCommands() {
-			t.Fatalf("%v\nis shown as %q\nwhich makes %q", rules, u.Describe(), v.Describe())
+		if u.Describe(true) != v.Describe(true) || !slices.Equal(s.Commands, again.Commands) || s.AllCommands() != again.AllCommands() {
+			t.Fatalf("%v\nis shown as %q\nwhich makes %q", rules, u.Describe(true), v.Describe(true))
 		}
 		for _, c := range a.Commands.All() {
 			if s.AllCommands() && !s.Commands.Has(c) {
-				t.Fatalf("%v: %q without %s", rules, u.Describe(), c.Name)
+				t.Fatalf("%v: %q without %s", rules, u.Describe(true), c.Name)
 			}
 			for _, arg := range []string{"0", "id", "kill", "object"} {
 				argv := [][]byte{[]byte(c.Name), []byte(arg)}
 				was, _ := s.Permits(c, argv, nil, acl.Selected{})
 				is, _ := again.Permits(c, argv, nil, acl.Selected{})
 				if was != is {
-					t.Fatalf("%v\nis shown as %q; %s %s: %v and %v", rules, u.Describe(), c.Name, arg, was, is)
+					t.Fatalf("%v\nis shown as %q; %s %s: %v and %v", rules, u.Describe(true), c.Name, arg, was, is)
 				}
 			}
 		}
@@ -228,7 +228,7 @@ func TestConfiguredUsers(t *testing.T) {
 		"user carl on nopass sanitize-payload resetchannels -@all (~a resetchannels -@all +get)",
 		"user default on nopass sanitize-payload ~a resetchannels -@all +ping",
 	}
-	if got := srv.ACL.Lines(); !slices.Equal(got, want) {
+	if got := srv.ACL.Lines(true); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	rewritten := srv.Config.Rewrite("# users\nuser gone on\n\nuser alice off\nport 1\n", srv.UserLines(), false)
@@ -252,7 +252,7 @@ func TestConfiguredUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	if got := other.ACL.Lines(); !slices.Equal(got, srv.ACL.Lines()) {
+	if got := other.ACL.Lines(true); !slices.Equal(got, srv.ACL.Lines(true)) {
 		t.Errorf("read again:\n%s", strings.Join(got, "\n"))
 	}
 	for _, test := range []struct{ args, says string }{

@@ -91,7 +91,7 @@ func TestLosesChannels(t *testing.T) {
 func TestFile(t *testing.T) {
 	list := acl.New(commands())
 	list.Users["u"] = user(t, list, "on >p ~a* +get (&c +publish)")
-	want := list.Lines()
+	want := list.Lines(true)
 	path := filepath.Join(t.TempDir(), "users.acl")
 	if err := list.WriteFile(path); err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestFile(t *testing.T) {
 	if gone := list.Replace(users); !slices.Equal(gone, []*acl.User{old}) {
 		t.Errorf("gone: %v", gone)
 	}
-	if got := list.Lines(); !slices.Equal(got, want) || list.Users[acl.DefaultUser] != standard {
+	if got := list.Lines(true); !slices.Equal(got, want) || list.Users[acl.DefaultUser] != standard {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if err := os.WriteFile(path, []byte("user a +nosuch"), 0o600); err != nil {

@@ -128,7 +128,7 @@ func (a *List) WriteFile(path string) (err error) {
 		}
 	}()
 	var text strings.Builder
-	for _, line := range a.Lines() {
+	for _, line := range a.Lines(true) {
 		text.WriteString(line + "\n")
 	}
 	if _, err = f.WriteString(text.String()); err != nil {

@@ -66,11 +66,12 @@ func (a *List) Sorted() []*User {
 	return slices.SortedFunc(maps.Values(a.Users), func(u, v *User) int { return strings.Compare(u.Name, v.Name) })
 }
 
-// Lines returns the users as the lines of an ACL file.
-func (a *List) Lines() []string {
+// Lines returns the users as the lines of an ACL file, with the rules about payloads or
+// without, as [User.Flags].
+func (a *List) Lines(payloads bool) []string {
 	var lines []string
 	for _, u := range a.Sorted() {
-		lines = append(lines, "user "+u.Name+" "+u.Describe())
+		lines = append(lines, "user "+u.Name+" "+u.Describe(payloads))
 	}
 	return lines
 }

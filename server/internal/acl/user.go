@@ -197,9 +197,10 @@ func (u *User) dropPasswords() {
 	u.Passwords, u.removed, u.passwordIndex = nil, nil, ruleIndex{}
 }
 
-// Describe returns the rules that turn a new user into this one.
-func (u *User) Describe() string {
-	words := u.Flags()
+// Describe returns the rules that turn a new user into this one, with those about payloads
+// or without, as Flags.
+func (u *User) Describe(payloads bool) string {
+	words := u.Flags(payloads)
 	for _, p := range u.Passwords {
 		words = append(words, "#"+hex.EncodeToString(p[:]))
 	}
@@ -216,8 +217,9 @@ func (u *User) Describe() string {
 // Enabled reports whether the user may log in: the rules have "on".
 func (u *User) Enabled() bool { return u.enabled }
 
-// Flags returns the rules that are single words, in Redis's order.
-func (u *User) Flags() []string {
+// Flags returns the rules that are single words, in Redis's order. Valkey has none about
+// the payloads of RESTORE.
+func (u *User) Flags(payloads bool) []string {
 	flags := []string{"off"}
 	if u.enabled {
 		flags[0] = "on"
@@ -225,7 +227,10 @@ func (u *User) Flags() []string {
 	if u.Nopass {
 		flags = append(flags, "nopass")
 	}
-	if u.sanitize == sanitizeSkip {
+	switch {
+	case !payloads:
+		return flags
+	case u.sanitize == sanitizeSkip:
 		return append(flags, "skip-sanitize-payload")
 	}
 	return append(flags, "sanitize-payload")

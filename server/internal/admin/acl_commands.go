@@ -197,14 +197,15 @@ func aclGetuser(c *engine.Call) {
 		r.Null()
 		return
 	}
-	databases := u.RestrictsDatabases()
+	valkey := c.Engine.Config.Valkey()
+	databases := u.RestrictsDatabases() || valkey
 	fields, ofSelector := 6, 3
 	if databases {
 		fields, ofSelector = fields+1, ofSelector+1
 	}
 	r.Map(fields)
 	r.BulkString("flags")
-	flags := u.Flags()
+	flags := u.Flags(!valkey)
 	r.Set(len(flags))
 	for _, f := range flags {
 		r.BulkString(f)
@@ -224,7 +225,7 @@ func aclGetuser(c *engine.Call) {
 }
 
 // reply writes the fields of a selector in the reply of GETUSER: three, and the databases
-// if a rule of the user restricts them.
+// if a rule of the user restricts them, or in the dialect of Valkey.
 func reply(s *acl.Selector, r *protocol.Reply, databases bool) {
 	r.BulkString("commands")
 	r.BulkString(s.DescribeCommands())
@@ -282,7 +283,7 @@ func aclListRow() engine.Command {
 }
 
 func aclList(c *engine.Call) {
-	lines := c.Engine.ACL.Lines()
+	lines := c.Engine.ACL.Lines(!c.Engine.Config.Valkey())
 	c.Reply.Array(len(lines))
 	for _, line := range lines {
 		c.Reply.BulkString(line)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/acl"
 	"github.com/zsetd/zsetd/server/internal/subscription"
 )
@@ -79,6 +80,7 @@ func (s *Session) appendInfo(b []byte, u *acl.User, asap bool) []byte {
 	early, late := "", capa
 	if s.Engine.Config.Valkey() {
 		early, thread, late = capa, "", ""
+		taken = max(taken-int(protocol.RequestSize(s.running())), 0) // of what has not begun
 	}
 	return fmt.Appendf(b, "id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s%s db=%d sub=%d psub=%d ssub=%d "+
 		"multi=%d watch=%d qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d events=%s "+

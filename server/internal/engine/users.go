@@ -114,7 +114,7 @@ func (srv *Engine) UserLines() []string {
 		return nil
 	}
 	var lines []string
-	for _, line := range srv.ACL.Lines() {
+	for _, line := range srv.ACL.Lines(true) {
 		lines = append(lines, protocol.JoinArgs(strings.Split(line, " ")))
 	}
 	return lines
