@@ -14,7 +14,7 @@ import (
 // difference is something in which zsetd differs from Redis on purpose.
 type difference struct {
 	name   string
-	judge  string // the version of Redis that replies so, or "redis": all versions of it; "": Valkey, too
+	judge  string // the version of Redis that replies so, or "redis": all versions of it; "valkey"; "newer": 8.6 and Valkey; "": all
 	reason string
 	after  []string // commands, whose replies do not matter
 	try    string   // the command that is answered differently
@@ -28,7 +28,7 @@ type difference struct {
 
 // applies reports whether a server that zsetd is compared with has the other reply.
 func (d *difference) applies(to string) bool {
-	return d.judge == "" || d.judge == to || d.judge == "redis" && to != "valkey"
+	return d.judge == "" || d.judge == to || d.judge == "redis" && to != "valkey" || d.judge == "newer" && to != judge
 }
 
 // lowest is the lowest of 64-bit integers.
@@ -400,7 +400,16 @@ func differences() []difference {
 			},
 		},
 		{
+			name:   "AGGREGATE COUNT",
+			reason: "the scores of ZUNION and ZINTER may be the sum of the weights, as in Redis 8.8",
+			after:  []string{"ZADD k 5 m"},
+			try:    "ZUNION 1 k AGGREGATE COUNT",
+			redis:  "-ERR syntax error\r\n",
+			ours:   "*1\r\n$1\r\nm\r\n",
+		},
+		{
 			name:   "EXPIRETIME of the last deadline",
+			judge:  "newer",
 			reason: "it is rounded to the next second; Redis overflows",
 			after:  []string{"SET k v", "PEXPIREAT k 9223372036854775807"},
 			try:    "EXPIRETIME k",

@@ -43,12 +43,15 @@ func lacksInValkey(parameter string) bool { return opponent() == "valkey" && par
 // differsOnlyInValkey reports whether a line is left out, because Valkey is the server that
 // zsetd is compared with: it has a word of options that Redis has since 8.0, or
 // a number in hexadecimal digits, a type of BITFIELD with a NUL, or more arguments than
-// CLIENT PAUSE and UNBLOCK take (see differences), or a line end that FUNCTION LIST writes into its error there.
+// CLIENT PAUSE and UNBLOCK take, or a negative offset (see differences), or a line end that FUNCTION LIST writes into its error there.
 func differsOnlyInValkey(argv []string) bool {
 	if opponent() != "valkey" {
 		return false
 	}
 	if len(argv) > 4 && strings.EqualFold(argv[0], "client") && (strings.EqualFold(argv[1], "pause") || strings.EqualFold(argv[1], "unblock")) {
+		return true
+	}
+	if i := slices.IndexFunc(argv, func(w string) bool { return strings.EqualFold(w, "LIMIT") }); i > 0 && i+1 < len(argv) && strings.HasPrefix(argv[i+1], "-") {
 		return true
 	}
 	if fullName(argv) == "function|list" && strings.Contains(strings.Join(argv, " "), "\r\n") {
@@ -61,6 +64,12 @@ func differsOnlyInValkey(argv []string) bool {
 		}
 		return false
 	})
+}
+
+// calls reports whether a line is a command whose name begins so, or may call one.
+func calls(argv []string, name string) bool {
+	first := strings.ToUpper(argv[0])
+	return strings.HasPrefix(first, name) || first == "EXEC" || strings.HasPrefix(first, "EVAL")
 }
 
 // valkeyDifferences are those from Valkey 9 with its dialect.
@@ -101,7 +110,7 @@ func valkeyDifferences() []difference {
 			redis:  "*1\r\n*2\r\n$20\r\n12.11999863386154175\r\n$20\r\n11.80000020816220996\r\n",
 			ours:   "*1\r\n*2\r\n$18\r\n12.119998633861542\r\n$17\r\n11.80000020816221\r\n",
 			covers: func(argv []string, redis, ours string) bool {
-				return (strings.HasPrefix(strings.ToUpper(argv[0]), "GEO") || strings.EqualFold(argv[0], "EXEC") || strings.HasPrefix(strings.ToUpper(argv[0]), "EVAL")) && sameNumbers(redis, ours, 1e-6)
+				return calls(argv, "GEO") && sameNumbers(redis, ours, 1e-6)
 			},
 		},
 		{
@@ -133,6 +142,25 @@ func valkeyDifferences() []difference {
 			covers: func(argv []string, redis, ours string) bool {
 				return strings.EqualFold(argv[0], "BITCOUNT") && strings.Contains(redis, "-ERR ") && strings.Contains(ours, "-ERR ")
 			},
+		},
+		{
+			name:   "the sign of zero",
+			judge:  "valkey",
+			reason: "the score -0 is shown as 0, as in Redis; Valkey shows the sign if the sorted set is large, or has a long member",
+			after:  []string{"ZADD k -0 m 1 12345678901234567890123456789012345678901234567890123456789012345"},
+			try:    "ZSCORE k m",
+			redis:  "$2\r\n-0\r\n",
+			ours:   "$1\r\n0\r\n",
+			covers: func(argv []string, redis, ours string) bool { return calls(argv, "Z") && sameNumbers(redis, ours, 0) },
+		},
+		{
+			name:   "negative offsets of ranges by member",
+			judge:  "valkey",
+			reason: "the range is empty, as in Redis; Valkey counts from the end if the sorted set is large, or has a long member",
+			after:  []string{"ZADD k 0 m 0 12345678901234567890123456789012345678901234567890123456789012345"},
+			try:    "ZRANGEBYLEX k - + LIMIT -1 5",
+			redis:  "*1\r\n$1\r\nm\r\n",
+			ours:   "*0\r\n",
 		},
 		{
 			name:   "groups that have read more than there is",

@@ -146,10 +146,20 @@ func (g *generator) next() (c *protocol.Command, argv []string) {
 // line draws a line of a command.
 func (g *generator) line(c *protocol.Command) (argv []string) {
 	for {
-		if argv = g.anyLine(c); !differsOnlyInValkey(argv) {
+		if argv = g.anyLine(c); !differsOnlyInValkey(argv) && (g.knows("8.8.0") || !follows(argv, "AGGREGATE", "COUNT")) {
 			return argv
 		}
 	}
+}
+
+// follows reports whether a line has a word after another.
+func follows(argv []string, word, next string) bool {
+	for i := 1; i < len(argv); i++ {
+		if strings.EqualFold(argv[i-1], word) && strings.EqualFold(argv[i], next) {
+			return true
+		}
+	}
+	return false
 }
 
 // anyLine draws a line of a command, for any judge.
