@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -134,6 +135,22 @@ func TestJournalIsDropped(t *testing.T) {
 		must(t, srv, fmt.Sprintf("ZADD z %d member:%d", i, i%100), fmt.Sprintf("SET s%d %d", i%10, i))
 	}
 	must(t, srv, "SET gone 1", "DEL gone", "SAVE")
+	sizes := func() {
+		t.Helper()
+		n := map[string]int{}
+		for _, name := range []string{"aof_current_size", "aof_base_size", "snapshot_bases_bytes", "snapshot_journal_bytes"} {
+			n[name], _ = strconv.Atoi(infoOf(t, srv, name))
+		}
+		if n["aof_current_size"] == 0 || n["aof_current_size"] != n["snapshot_bases_bytes"]+n["snapshot_journal_bytes"] ||
+			n["aof_base_size"] != n["snapshot_bases_bytes"] {
+			t.Errorf("the sizes of the file: %v", n)
+		}
+	}
+	if strings.Contains(sayArgs(srv, "INFO", "persistence"), "aof_current_size") {
+		t.Error("INFO has sizes of an append-only file without appendonly")
+	}
+	must(t, srv, "CONFIG SET appendonly yes")
+	sizes()
 	if infoOf(t, srv, "snapshot_journal_bytes") == "0" && infoOf(t, srv, "aof_rewrites") == "0" {
 		t.Fatal("there is no journal to drop")
 	}
@@ -141,6 +158,7 @@ func TestJournalIsDropped(t *testing.T) {
 	eventually(t, "the journal is dropped", func() bool {
 		return infoOf(t, srv, "snapshot_journal_bytes") == "0" && infoOf(t, srv, "aof_rewrites") == "1"
 	})
+	sizes()
 	want := digestOf(srv)
 	srv = again(t, srv, nil)
 	if got := digestOf(srv); got != want {

@@ -32,7 +32,7 @@ func TestMetricNames(t *testing.T) {
 	srv.Must("SET", "k", "v", "EX", 1000)
 	srv.Must("GET", "none")
 	srv.Do(t.Context(), "INCR", "k")
-	srv.Must("CONFIG", "SET", "latency-monitor-threshold", "1")
+	srv.Must("CONFIG", "SET", "latency-monitor-threshold", "1", "appendonly", "yes")
 	srv.Must("DEBUG", "SLEEP", "0.01")
 	other, c2 := run(t, console.Options{}, map[string]string{"repl-diskless-sync-delay": "0"})
 	_, port, _ := net.SplitHostPort(srv.Addr())

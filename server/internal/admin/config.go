@@ -85,9 +85,7 @@ func configGet(c *engine.Call) {
 			return seen[n.name]
 		})
 	}
-	if c.Engine.Config.Valkey() { // Redis has the order of a hash table
-		slices.SortFunc(found, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
-	}
+	slices.SortFunc(found, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
 	c.Reply.Map(len(found))
 	for _, f := range found {
 		c.Reply.BulkString(f[0])
