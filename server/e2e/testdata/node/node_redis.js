@@ -179,6 +179,45 @@ test('streams', async () => {
   assert.deepEqual((await read)[0].messages.map(m => m.id), [last]);
 });
 
+for (const RESP of [2, 3]) {
+  test(`commands of Redis 8.0 to 8.10, RESP${RESP}`, async () => {
+    const c = await connect({ RESP });
+    await c.flushDb();
+    const hour = { type: 'EX', value: 3600 };
+    assert.equal(await c.hSetEx('session', { user: 'ann', cart: '3' }, { mode: 'FNX', expiration: hour }), 1);
+    assert.deepEqual(await c.hGetEx('session', ['user', 'absent'], { expiration: 'PERSIST' }), ['ann', null]);
+    assert.deepEqual(await c.hGetDel('session', 'cart'), ['3']);
+    assert.deepEqual(await c.hTTL('session', 'user'), [-1]);
+
+    assert.equal(await c.mSetEx({ m1: 'one', m2: 'two' }, { mode: 'NX', expiration: hour }), 1);
+    assert.equal(await c.set('m1', 'three', { condition: 'IFEQ', matchValue: 'one', GET: true }), 'one');
+    const digest = await c.digest('m1');
+    assert.match(digest, /^[0-9a-f]{16}$/);
+    assert.equal(await c.set('m1', 'four', { condition: 'IFDEQ', matchValue: digest, expiration: hour }), 'OK');
+    assert.equal(await c.delEx('m1', { condition: 'IFEQ', matchValue: 'other' }), 0);
+    assert.deepEqual(await c.increx('quota', { by: 5, upperBound: 3, saturate: true, expiration: hour }), [3, 3]);
+
+    await c.rPush('from', ['a', 'b', 'c']);
+    assert.deepEqual(await c.lMoveM('from', 'to', 'LEFT', 'RIGHT', { COUNT: 2, ORDER: 'BULK' }), ['a', 'b']);
+
+    assert.equal(await c.hImportPrepare('person', ['name', 'age']), 'OK');
+    assert.equal(await c.hImportSet('ann', 'person', ['Ann', '7']), 'OK');
+    assert.deepEqual(plain(await c.hGetAll('ann')), { name: 'Ann', age: '7' });
+
+    const order = () => c.xAdd('orders', '*', { n: '1' }, { IDMP: { pid: 'shop', iid: '17' } });
+    const id = await order();
+    assert.equal(await order(), id);
+    assert.equal(await c.xCfgSet('orders', { IDMP_DURATION: 60 }), 'OK');
+    await c.xGroupCreate('orders', 'workers', '0');
+    await c.xReadGroup('workers', 'ann', { key: 'orders', id: '>' });
+    const [{ messages }] = await c.xReadGroup('workers', 'ben', { key: 'orders', id: '>' }, { CLAIM: 1, BLOCK: 60_000 });
+    assert.deepEqual(messages.map(m => m.id), [id]);
+    assert.deepEqual(await c.xAckDel('orders', 'workers', id, 'DELREF'), [1]);
+    assert.equal(await c.xLen('orders'), 0);
+    assert.deepEqual(await c.xDelEx('orders', id, 'KEEPREF'), [-1]);
+  });
+}
+
 test('client-side caching', async () => {
   const cache = new BasicClientSideCache({ recordStats: true });
   const c = await connect({ RESP: 3, clientSideCache: cache });
