@@ -80,7 +80,9 @@ func (s *Session) appendInfo(b []byte, u *acl.User, asap bool) []byte {
 	early, late := "", capa
 	if s.Engine.Config.Valkey() {
 		early, thread, late = capa, "", ""
-		taken = max(taken-int(protocol.RequestSize(s.running())), 0) // of what has not begun
+		if argv := s.running(); argv != nil { // they are not of the buffer
+			taken = max(taken-int(protocol.RequestSize(argv)), 0)
+		}
 	}
 	return fmt.Appendf(b, "id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s%s db=%d sub=%d psub=%d ssub=%d "+
 		"multi=%d watch=%d qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d events=%s "+
