@@ -184,6 +184,10 @@ func setString(c *engine.Call, key, value []byte, o setOptions) {
 		c.DB.Get(key) // GET reads the key, too, and counts a miss
 	}
 	e := c.DB.Edit(key)
+	if o.nx && e != nil && !o.get {
+		c.Reply.Null() // whatever its type
+		return
+	}
 	var old *keyspace.String
 	if (o.get || o.compare.given) && e != nil {
 		var ok bool
