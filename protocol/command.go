@@ -553,7 +553,7 @@ func (s *KeySpec) appendKeys(dst []KeyRef, argv [][]byte) ([]KeyRef, bool) {
 			return dst, false
 		}
 		n, ok := ParseInt(argv[first])
-		if !ok || n < 0 {
+		if !ok {
 			return dst, false
 		}
 		first++
