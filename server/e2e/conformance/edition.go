@@ -180,7 +180,7 @@ func valkey91() *edition {
 		07-down-conditions 08-hostname-conf 09-acl-support 10-replica-priority 11-port-0 12-primary-reboot 13-info-command
 		14-debug-command 15-sentinel-deprecated-commands 16-config-set-config-get 17-manual-coordinated`)
 	return &edition{
-		name: "valkey-9.1", title: "Valkey 9.1", files: l, dialect: "valkey", broken: brokenTests(), least: 4400,
+		name: "valkey-9.1", title: "Valkey 9.1", files: l, dialect: "valkey", broken: brokenTests(), least: 4450,
 		// A node that meets no others fails the tests of a cluster, and not those that follow.
 		edits: []edit{{"tests/support/cluster_util.tcl", "            R 0 CLUSTER MEET [srv -$i host] [srv -$i port]\n",
 			"            if {[catch {R 0 CLUSTER MEET [srv -$i host] [srv -$i port]} e]} { error \"assertion:$e\" }\n"}},
