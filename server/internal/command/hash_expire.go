@@ -115,21 +115,27 @@ func hgetexArgs(c *engine.Call) (x memberExpiry, fields [][]byte) {
 		fields = o.args(c, 1, "PERSIST", func() bool { return false })
 		return o.memberExpiry, fields
 	}
+	conditions := 0
 	for c.More() {
 		switch {
 		case c.Is("FIELDS"):
 			fields = fieldArgs(c, fields, 1)
 		case x.option(c, "PERSIST"):
 		case c.Is("KEEPTTL"):
-			notOfThis(c, &x, "PERSIST")
+			x.notOfThis(c, "PERSIST")
 		case c.Is("FNX"), c.Is("FXX"):
-			c.Fail("ERR unknown argument")
+			if conditions++; conditions > 1 {
+				c.Fail(errBothConditions)
+			}
 		default:
 			unknown(c)
 		}
 	}
-	if fields == nil {
-		c.Fail(c.Command.WrongArity())
+	switch {
+	case fields == nil:
+		c.Fail(errNoFields)
+	case x.foreign || conditions > 0:
+		c.Fail("ERR unknown argument")
 	}
 	return x, fields
 }
@@ -143,13 +149,19 @@ func fieldArgs(c *engine.Call, before [][]byte, width int64) [][]byte {
 	return k.listArgs(c, before, "ERR invalid number of fields", width)
 }
 
-// notOfThis is the error for PERSIST in HSETEX and KEEPTTL in HGETEX. Behind a time, Redis
-// takes them for a second one.
-func notOfThis(c *engine.Call, x *memberExpiry, extra string) {
-	if x.set || x.keep {
+// Errors of both commands, which read the options of each other.
+const (
+	errBothConditions = "ERR Only one of FXX or FNX arguments can be specified"
+	errNoFields       = "ERR missing FIELDS argument"
+)
+
+// notOfThis reads PERSIST of HSETEX or KEEPTTL of HGETEX: an error if there is a time, or else
+// after all other errors.
+func (x *memberExpiry) notOfThis(c *engine.Call, extra string) {
+	if x.set || x.foreign {
 		c.Fail("ERR Only one of EX, PX, EXAT, PXAT or " + extra + " arguments can be specified")
 	}
-	c.Fail("ERR unknown argument")
+	x.foreign = true
 }
 
 // hsetexOptions are the arguments of HSETEX after the key.
@@ -171,10 +183,10 @@ func hsetexArgs(c *engine.Call) (o hsetexOptions) {
 			o.pairs = fieldArgs(c, o.pairs, 2)
 		case o.option(c, "KEEPTTL"):
 		case c.Is("PERSIST"):
-			notOfThis(c, &o.memberExpiry, "KEEPTTL")
+			o.notOfThis(c, "KEEPTTL")
 		case c.Is("FNX"), c.Is("FXX"):
 			if o.fnx || o.fxx {
-				c.Fail("ERR Only one of FXX or FNX arguments can be specified")
+				c.Fail(errBothConditions)
 			}
 			o.fnx = protocol.EqualFold(c.All()[c.Pos()-1], "FNX")
 			o.fxx = !o.fnx
@@ -188,8 +200,11 @@ func hsetexArgs(c *engine.Call) (o hsetexOptions) {
 			unknown(c)
 		}
 	}
-	if o.pairs == nil {
-		c.Fail(c.Command.WrongArity())
+	switch {
+	case o.pairs == nil:
+		c.Fail(errNoFields)
+	case o.foreign:
+		c.Fail("ERR unknown argument")
 	}
 	return o
 }

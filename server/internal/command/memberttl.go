@@ -324,6 +324,7 @@ type memberExpiry struct {
 	deadline int64
 	set      bool
 	keep     bool // KEEPTTL or PERSIST was given
+	foreign  bool // the one of these that the other command has
 }
 
 // option reads one of EX, PX, EXAT, PXAT with its time, or the word extra, and
@@ -346,7 +347,7 @@ func (x *memberExpiry) option(c *engine.Call, extra string) bool {
 		return false
 	}
 	switch {
-	case again:
+	case again || x.foreign && !x.keep:
 		c.Fail("ERR Only one of EX, PX, EXAT, PXAT or " + extra + " arguments can be specified")
 	case x.keep:
 	case !c.More():
