@@ -460,7 +460,8 @@ func (d *draft) streamValue(name string) (v string, ok bool) {
 	case "pid", "iid":
 		return d.pick("p", "q", "p", "r", ""), true
 	case "stream-id":
-		return d.pick(farID, "99999999999999-1", d.streamID()), true
+		// Of an old entry the identifier is forgotten soon.
+		return d.pick(farID, "99999999999999-1", "7-77", "a-1", "0-0", ""), true
 	case "min-idle-time", "milliseconds":
 		return d.pick("0", "0", "0", "0", "-1", "10000000000", "abc"), true
 	case "ms":

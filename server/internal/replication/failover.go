@@ -64,15 +64,15 @@ func failoverCommand(c *engine.Call) {
 		return
 	}
 	var f failover
-	timeout := int64(0)
+	timeout, targeted := int64(0), false
 	for c.More() {
 		switch {
 		case timeout == 0 && c.Len() >= 2 && c.Is("TIMEOUT"):
 			if timeout = c.Int(); c.Err() == "" && timeout <= 0 {
 				c.Fail("ERR FAILOVER timeout must be greater than 0")
 			}
-		case f.host == "" && c.Len() >= 3 && c.Is("TO"):
-			f.host, f.port = c.String(), c.Int()
+		case !targeted && c.Len() >= 3 && c.Is("TO"):
+			f.host, f.port, targeted = c.String(), c.Int(), true
 		case !f.force && c.Is("FORCE"):
 			f.force = true
 		default:
@@ -89,11 +89,11 @@ func failoverCommand(c *engine.Call) {
 		c.Reply.Error("ERR FAILOVER is not valid when server is a replica.")
 	case len(p.replicas) == 0:
 		c.Reply.Error("ERR FAILOVER requires connected replicas.")
-	case f.force && (timeout == 0 || f.host == ""):
+	case f.force && (timeout == 0 || !targeted):
 		c.Reply.Error("ERR FAILOVER with force option requires both a timeout and target HOST and IP.")
-	case f.host != "" && target == nil:
+	case targeted && target == nil:
 		c.Reply.Error("ERR FAILOVER target HOST and PORT is not a replica.")
-	case f.host != "" && target.state != online:
+	case targeted && target.state != online:
 		c.Reply.Error("ERR FAILOVER target replica is not online.")
 	default:
 		f.state = waitingForSync
