@@ -535,11 +535,7 @@ func (g *generator) awaited(c *protocol.Command, argv []string) scenario {
 		case n < 2 && keys == "z":
 			on(0, []string{"ZADD", key, "1", g.member(), "2", g.member()}, false)
 		case n < 2:
-			id := g.newStreamID()
-			if id == "*" { // which depends on time
-				id = "+"
-			}
-			on(0, []string{"XADD", key, id, "f", "v"}, false)
+			on(0, []string{"XADD", key, g.newStreamID(), "f", "v"}, false)
 		case n == 2:
 			on(0, [][]string{{"DEL", key}, {"SET", key, "x"}, {"RENAME", keys + "1", key}, swap, {"COPY", keys + "2", key, "REPLACE"},
 				{"FLUSHALL"}}[g.r.IntN(6)], false)

@@ -487,7 +487,10 @@ func namesProducer(argv []string) bool {
 func (g *generator) newStreamID() string {
 	switch g.r.IntN(40) {
 	case 0:
-		return g.streamID()
+		if id := g.streamID(); id != "*" { // which depends on time
+			return id
+		}
+		return "+"
 	case 1:
 		return strconv.Itoa(g.id) + "-*"
 	}
