@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/admin"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/histogram"
+	"github.com/zsetd/zsetd/server/internal/latencylog"
 	"github.com/zsetd/zsetd/server/internal/rerun"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
@@ -194,7 +194,7 @@ func texts(v any) (list []string) {
 }
 
 func TestLatencyGraph(t *testing.T) {
-	var l engine.LatencyLog
+	var l latencylog.Log
 	now := time.Unix(1e9, 0)
 	for i, ms := range []int{1, 2, 9, 300, 40, 40, 150} {
 		l.Add("command", now.Add(time.Duration(i)*50*time.Second), time.Duration(ms)*time.Millisecond)
@@ -212,13 +212,13 @@ ___|oo|
 mmmmm0s
      s 
 `
-	if got := admin.Graph(s, "command", 1e9+300); got != want {
+	if got := s.Graph("command", 1e9+300); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	for i := range 500 {
 		l.Add("command", now.Add(time.Duration(1000+i)*time.Second), time.Second)
 	}
-	if len(s.Samples) != engine.LatencySamples || s.Samples[0].At != 1e9+1000+500-engine.LatencySamples || s.Max != 1000 {
+	if len(s.Samples) != latencylog.Most || s.Samples[0].At != 1e9+1000+500-latencylog.Most || s.Max != 1000 {
 		t.Errorf("%d samples since %d, max %d", len(s.Samples), s.Samples[0].At, s.Max)
 	}
 }

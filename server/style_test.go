@@ -59,8 +59,9 @@ func mayImport() map[string]struct{ imports, why string } {
 			"-net -os -io -log/slog",
 			"an index of strings: the keyspace is above it",
 		},
-		"server/internal/prefetch": {"-net -os -io -log/slog", "an instruction of the processor: values are above it"},
-		"server/internal/keyslot":  {"-net -os -io -log/slog", "a hash of texts: keys and nodes are above it"},
+		"server/internal/prefetch":   {"-net -os -io -log/slog", "an instruction of the processor: values are above it"},
+		"server/internal/latencylog": {"-net -os -io -log/slog", "samples of events: commands and sessions are above it"},
+		"server/internal/keyslot":    {"-net -os -io -log/slog", "a hash of texts: keys and nodes are above it"},
 		"server/internal/remote": {
 			"protocol server/internal/keyslot -net -os -io -log/slog",
 			"the form of a request: the engine makes requests, and package forward sends them",
@@ -155,7 +156,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server/internal/engine": {
 			"protocol server/archive server/internal/acl server/internal/address server/internal/clock server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist server/internal/process server/rdb server/internal/score server/internal/script server/internal/subscription server/internal/tracking zset " +
-				"server/internal/glob server/internal/histogram server/internal/hotkeys server/internal/infotext server/internal/keyslot server/internal/longdouble server/internal/memberlist server/internal/nameindex server/internal/remote server/internal/scriptcache server/internal/slotstats " +
+				"server/internal/glob server/internal/histogram server/internal/hotkeys server/internal/infotext server/internal/keyslot server/internal/latencylog server/internal/longdouble server/internal/memberlist server/internal/nameindex server/internal/remote server/internal/scriptcache server/internal/slotstats " +
 				"github.com/yuin/gopher-lua github.com/zeebo/xxh3 golang.org/x/sys",
 			"the engine executes commands and has none: the packages with handlers are above it",
 		},
@@ -170,7 +171,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server/internal/admin": {
 			"protocol server/internal/acl server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist zset server/internal/command server/internal/engine server/internal/process server/internal/glob " +
-				"server/internal/histogram server/internal/hotkeys server/internal/infotext server/internal/keyslot server/internal/slotstats server/internal/subscription server/internal/tracking",
+				"server/internal/histogram server/internal/hotkeys server/internal/infotext server/internal/keyslot server/internal/latencylog server/internal/slotstats server/internal/subscription server/internal/tracking",
 			"these handlers show the state of the engine: transports, files and scripts are the engine's",
 		},
 		"server/internal/stream": {

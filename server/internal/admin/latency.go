@@ -101,81 +101,7 @@ func latencyGraph(c *engine.Call) {
 		c.Reply.Error("ERR No samples available for event '" + engine.UntilNUL([]byte(name)) + "'")
 		return
 	}
-	c.Reply.Verbatim("txt", Graph(s, name, c.Engine.At.Unix()))
-}
-
-// The graph of LATENCY GRAPH: a column for each sample, its height on a scale of
-// graphRows rows of three steps each, and below it its age.
-const (
-	graphColumns = 80
-	graphRows    = 4
-	graphSteps   = "_o#"
-)
-
-// Graph draws the samples, as LATENCY GRAPH does.
-func Graph(s *engine.LatencySeries, name string, now int64) string {
-	low, high := s.Samples[0].Ms, s.Samples[0].Ms
-	for _, sample := range s.Samples {
-		low, high = min(low, sample.Ms), max(high, sample.Ms)
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s - high %d ms, low %d ms (all time high %d ms)\n%s\n", name, high, low, s.Max, strings.Repeat("-", graphColumns))
-	first := true
-	for part := range slices.Chunk(s.Samples, graphColumns) {
-		if !first {
-			b.WriteByte('\n')
-		}
-		first = false
-		drawGraph(&b, part, low, high, now)
-	}
-	return b.String()
-}
-
-func drawGraph(b *strings.Builder, samples []engine.LatencySample, low, high, now int64) {
-	const steps = graphRows * len(graphSteps)
-	line := make([]byte, len(samples))
-	for row := range graphRows {
-		for i, sample := range samples {
-			step := min(int((sample.Ms-low)*int64(steps)/max(high-low, 1)), steps-1)
-			step -= (graphRows - 1 - row) * len(graphSteps)
-			switch {
-			case step < 0:
-				line[i] = ' '
-			case step < len(graphSteps):
-				line[i] = graphSteps[step]
-			default:
-				line[i] = '|'
-			}
-		}
-		fmt.Fprintf(b, "%s\n", line)
-	}
-	b.WriteString(strings.Repeat(" ", len(samples)) + "\n")
-	// The labels are vertical.
-	for more, row := true, 0; more; row++ {
-		more = false
-		for i, sample := range samples {
-			line[i] = ' '
-			if label := ago(now - sample.At); row < len(label) {
-				line[i], more = label[row], true
-			}
-		}
-		if more {
-			fmt.Fprintf(b, "%s\n", line)
-		}
-	}
-}
-
-// ago writes a time in the largest whole unit.
-func ago(seconds int64) string {
-	switch {
-	case seconds < 60:
-		return fmt.Sprintf("%ds", seconds)
-	case seconds < 3600:
-		return fmt.Sprintf("%dm", seconds/60)
-	case seconds < 24*3600:
-		return fmt.Sprintf("%dh", seconds/3600)
-	}
-	return fmt.Sprintf("%dd", seconds/(24*3600))
+	c.Reply.Verbatim("txt", s.Graph(name, c.Engine.At.Unix()))
 }
 
 func latencyDoctorRow() engine.Command {
@@ -207,7 +133,7 @@ func latencyReport(srv *engine.Engine) string {
 	fmt.Fprintf(&b, "Events of %d ms or longer:\n", threshold)
 	for _, name := range slices.Sorted(maps.Keys(events)) {
 		s := events[name]
-		average, deviation, period := summary(s, srv.At.Unix())
+		average, deviation, period := s.Summary(srv.At.Unix())
 		fmt.Fprintf(&b, "  %s: %d samples, mean %d ms, mean deviation %d ms, one every %.2f s; longest of all %d ms\n",
 			name, len(s.Samples), average, deviation, period, s.Max)
 	}
@@ -239,20 +165,6 @@ func latencyReport(srv *engine.Engine) string {
 		b.WriteString("Advice:\n" + strings.Join(advice, ""))
 	}
 	return b.String()
-}
-
-// summary returns the mean of the samples and its mean deviation, in milliseconds,
-// and the mean interval between samples in seconds.
-func summary(s *engine.LatencySeries, now int64) (average, deviation int64, period float64) {
-	n := int64(len(s.Samples))
-	for _, sample := range s.Samples {
-		average += sample.Ms
-	}
-	average /= n
-	for _, sample := range s.Samples {
-		deviation += max(sample.Ms-average, average-sample.Ms)
-	}
-	return average, deviation / n, float64(max(now-s.Samples[0].At, 1)) / float64(n)
 }
 
 func latencyHistogramRow() engine.Command {

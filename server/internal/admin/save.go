@@ -216,12 +216,7 @@ func infoPersistence(srv *engine.Engine, t *infotext.Text) {
 		t.Int("snapshot_file_used_bytes", k.Stats.Used)
 		t.Int("snapshot_bases_bytes", k.Stats.Bases)
 		t.Int("snapshot_journal_bytes", k.Stats.Journal)
-		pending := int64(srv.Keys.Recorded())
-		t.Int("snapshot_pending_bytes", pending)
-		if srv.Config.Appendonly {
-			t.Int("aof_current_size", k.Stats.Bases+k.Stats.Journal+pending)
-			t.Int("aof_base_size", k.Stats.Bases)
-		}
+		t.Int("snapshot_pending_bytes", int64(srv.Keys.Recorded()))
 		t.Int("snapshot_held_clients", int64(srv.WithheldSessions()))
 	}
 	if k.Failed != nil {

@@ -7,13 +7,14 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/histogram"
+	"github.com/zsetd/zsetd/server/internal/latencylog"
 )
 
 // stats are the counters behind INFO. Those without a note are guarded by the
 // server's lock.
 type stats struct {
 	Slow, LargeRequests, LargeReplies CommandLog
-	Latency                           LatencyLog
+	Latency                           latencylog.Log
 
 	Commands       int64
 	Changes        int64 // since the server started; Redis's rdb_changes_since_last_save
