@@ -44,7 +44,7 @@ func configGet(c *engine.Call) {
 		name string
 		p    *config.Parameter
 	}
-	table := config.Parameters()
+	table := config.ForClients()
 	byName := map[string]*config.Parameter{}
 	var unseen []named // names that patterns may still match
 	for i := range table {
@@ -109,7 +109,7 @@ func configSet(c *engine.Call) {
 	if c.Len()%2 != 0 {
 		c.Fail(protocol.ErrSyntax)
 	}
-	table := config.Parameters()
+	table := config.ForClients()
 	next := c.Engine.Config
 	type setting struct {
 		name, value string

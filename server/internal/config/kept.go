@@ -85,6 +85,9 @@ func (p Parameter) only(why string) Parameter {
 // hide excludes a parameter from patterns of CONFIG GET.
 func (p Parameter) hide() Parameter { p.Hidden = true; return p }
 
+// fileOnly excludes a parameter from CONFIG. Redis has had it, and accepts it in a file.
+func (p Parameter) fileOnly() Parameter { p.Hidden, p.FileOnly = true, true; return p }
+
 // The reasons, each for some parameters.
 const (
 	noCluster         = "no effect: a cluster has one node"
@@ -156,7 +159,7 @@ func keptParameters() []Parameter {
 		keptYesNo("set-proc-title", true, "no effect: the process title is never changed").immutable(),
 		keptText("proc-title-template", "{title} {listen-addr} {server-mode}", "no effect: the process title is never changed"),
 		keptNumber("io-threads", 1, 1, 128, "no effect: sockets are always read and written in parallel").immutable(),
-		keptYesNo("io-threads-do-reads", false, "no effect: sockets are always read and written in parallel"),
+		keptYesNo("io-threads-do-reads", false, "no effect: sockets are always read and written in parallel").fileOnly(),
 		keptNumber("lookahead", 16, 1, maxInt, "no effect: up to 64 commands are parsed ahead"),
 		keptNumber("prefetch-batch-max-size", 16, 0, 128, "no effect: a pipeline is looked up ahead whatever its length").hide(),
 		keptNumber("max-new-connections-per-cycle", 10, 1, 1000, "no effect: connections are accepted at once"),

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -24,6 +25,7 @@ type Parameter struct {
 	Kept        bool // accepted without effect
 	Refused     bool // accepts one value only
 	Hidden      bool // not matched by patterns
+	FileOnly    bool // CONFIG GET and SET do not know it
 	form        form
 	Secret      bool                   // not shown in the slow log and to MONITOR
 	Get         func(*Settings) string // in the form that Set accepts
@@ -197,6 +199,11 @@ func Defaults() Settings {
 		}
 	}
 	return c
+}
+
+// ForClients returns the parameters that CONFIG GET and CONFIG SET know.
+func ForClients() []Parameter {
+	return slices.DeleteFunc(Parameters(), func(p Parameter) bool { return p.FileOnly })
 }
 
 // Find returns the parameter of that name, ignoring case.
