@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/servertest"
@@ -294,6 +295,40 @@ func TestHalfOpenLink(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestShorterTimeout checks that a change of repl-timeout counts for a replica that waits for
+// its primary already.
+func TestShorterTimeout(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	accepted := make(chan net.Conn)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- conn // which is silent
+		}
+	}()
+	replica := zsetdNode(t, nil)
+	host, port, _ := net.SplitHostPort(l.Addr().String())
+	replica.run("REPLICAOF " + host + " " + port)
+	for range 2 {
+		select {
+		case conn := <-accepted:
+			defer conn.Close()
+		case <-time.After(40 * time.Second): // the default of repl-timeout is 60
+			t.Fatal("the replica still waits")
+		}
+		wait.Until(t, "the handshake has begun", func() bool { return strings.Contains(replica.do("ROLE"), "handshake") })
+		replica.run("CONFIG SET repl-timeout 1")
+	}
+	replica.run("REPLICAOF NO ONE")
 }
 
 // TestSharedStream checks that the stream which waits for replicas takes its memory once, that

@@ -176,9 +176,12 @@ func (l *link) attempt() error {
 	ctx, hangUp := context.WithCancel(l.ctx)
 	defer hangUp()
 	context.AfterFunc(ctx, func() { conn.Close() })
+	l.heard.Store(time.Now().UnixMilli())
 	if err := l.locked(func() { l.state = shakingHands }); err != nil {
 		return err
 	}
+	stopExpiry := l.every(time.Second, func() error { return l.expire(conn) })
+	defer stopExpiry()
 	in, err := psync.Handshake(heardConn{conn, l}, o)
 	if left := l.locked(func() { l.answered(err) }); err == nil {
 		err = left
@@ -202,6 +205,17 @@ func (l *link) attempt() error {
 	stop := l.every(time.Second, func() error { return l.acknowledge(in) })
 	defer stop()
 	return l.obey(in)
+}
+
+// expire ends a read of the connection if the primary has sent nothing for repl-timeout, which
+// may have become shorter since the read began.
+func (l *link) expire(conn net.Conn) error {
+	return l.locked(func() {
+		t := time.Duration(l.p.engine.Config.ReplTimeout) * time.Second
+		if t > 0 && time.Since(time.UnixMilli(l.heard.Load())) > t {
+			conn.SetReadDeadline(time.Unix(1, 0))
+		}
+	})
 }
 
 // heardConn notes when the primary sends something.
