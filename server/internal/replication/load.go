@@ -109,7 +109,7 @@ func (l *link) read(payload io.Reader, data *keyspace.Keyspace) (keys, db int, e
 	delays := false
 	info, err := codec.ReadFile(source, func(x rdb.Entry) (err error) {
 		keys++
-		if keys%delayPoll == 0 || delays {
+		if keys%delayPoll == 1 || delays {
 			if delays, err = l.delay(); err != nil {
 				return err
 			}
@@ -131,7 +131,8 @@ func (l *link) read(payload io.Reader, data *keyspace.Keyspace) (keys, db int, e
 	return keys, info.StreamDB, nil
 }
 
-// delayPoll is the number of keys after which the parameter key-load-delay is looked up.
+// delayPoll is the number of keys, from the first one on, after which the parameter
+// key-load-delay is looked up again.
 const delayPoll = 256
 
 // delay waits as key-load-delay wants it after a key, and reports whether it wants that. It
