@@ -12,7 +12,8 @@ import (
 // the offset and those of the commands; ARGV is that offset, and for each command its
 // own, the number of its arguments, and these. Commands up to the stored offset are
 // skipped. A command that fails because its key does not exist is passed over: the key
-// has expired here a moment before it does at the source, which deletes it next.
+// has expired here a moment before it does at the source, which deletes it next. Table
+// older has functions in place of commands.
 const applyScript = `
 local at = tonumber(redis.call('GET', KEYS[1]) or '-1')
 if at >= tonumber(ARGV[1]) then
@@ -22,7 +23,12 @@ local i = 2
 while i <= #ARGV do
   local n = tonumber(ARGV[i + 1])
   if tonumber(ARGV[i]) > at then
-    local reply = redis.pcall(unpack(ARGV, i + 2, i + 1 + n))
+    local run, reply = older[ARGV[i + 2]]
+    if run then
+      reply = run(unpack(ARGV, i + 3, i + 1 + n))
+    else
+      reply = redis.pcall(unpack(ARGV, i + 2, i + 1 + n))
+    end
     if type(reply) == 'table' and reply.err and (n < 2 or redis.call('EXISTS', ARGV[i + 3]) == 1) then
       return redis.error_reply(reply.err .. ' (' .. ARGV[i + 2] .. ' ' .. tostring(ARGV[i + 3]) .. ')')
     end
@@ -32,6 +38,57 @@ end
 redis.call('SET', KEYS[1], ARGV[1])
 return 1
 `
+
+// olderCommands are the commands in the stream of a zsetd that Redis before 7.0 lacks or has
+// with fewer options: LMOVE, XTRIM MINID and XGROUP CREATECONSUMER came with 6.2, and
+// ENTRIESADDED, MAXDELETEDID and ENTRIESREAD with 7.0. A consumer that is not created comes
+// with its first entry.
+const olderCommands = `
+local older = {
+  LMOVE = function(from, to, pop, push)
+    local element = redis.pcall(pop == 'LEFT' and 'LPOP' or 'RPOP', from)
+    if type(element) ~= 'string' then
+      return element
+    end
+    return redis.pcall(push == 'LEFT' and 'LPUSH' or 'RPUSH', to, element)
+  end,
+  XSETID = function(key, last)
+    return redis.pcall('XSETID', key, last)
+  end,
+  XTRIM = function(key, how, limit)
+    if how ~= 'MINID' then
+      return redis.pcall('XTRIM', key, how, limit)
+    end
+    local gone = redis.call('XRANGE', key, '-', limit)
+    local n = #gone
+    if n > 0 and gone[n][1] == limit then
+      n = n - 1
+    end
+    return redis.pcall('XTRIM', key, 'MAXLEN', redis.call('XLEN', key) - n)
+  end,
+  XGROUP = function(...)
+    local n = select('#', ...)
+    for i, word in ipairs({...}) do
+      if i == 1 and word == 'CREATECONSUMER' then
+        redis.pcall('XGROUP', ...)
+        return
+      elseif i > 4 and word == 'ENTRIESREAD' then
+        n = i - 1
+        break
+      end
+    end
+    return redis.pcall('XGROUP', unpack({...}, 1, n))
+  end,
+}
+`
+
+// scriptFor returns the script for a product.
+func scriptFor(p product) *redis.Script {
+	if p.major >= 7 {
+		return redis.NewScript("local older = {}" + applyScript)
+	}
+	return redis.NewScript(olderCommands + applyScript)
+}
 
 const (
 	// always is the offset of a command that a script must not skip.
@@ -93,7 +150,7 @@ func (t *target) apply(ctx context.Context, units []*unit) error {
 		p := t.rdb.Pipeline()
 		calls := make([]*redis.Cmd, len(units))
 		for i, u := range units {
-			calls[i] = u.call(ctx, p, t.script)
+			calls[i] = u.call(ctx, p, t.script.Hash())
 		}
 		if len(calls) == 0 {
 			return nil

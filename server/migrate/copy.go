@@ -169,17 +169,13 @@ func (w *copyWorker) write(batch []archive.Value) error {
 	return nil
 }
 
-// inPieces reports whether a value is written by commands: it is large, or the target
-// does not know its type.
+// inPieces reports whether a value is written by commands: it is large, or its payload has
+// deadlines of members that the target does not know.
 func (w *copyWorker) inPieces(v archive.Value) bool {
-	switch to := w.t.form(); {
-	case v.Value.(interface{ Bytes() int }).Bytes() >= largeValue:
+	if v.Value.(interface{ Bytes() int }).Bytes() >= largeValue {
 		return keyspace.KindOf(v.Value) != keyspace.KindString
-	case v.Deadlines() != nil:
-		return to != rdb.Any
-	default:
-		return to == rdb.Redis5 && keyspace.KindOf(v.Value) == keyspace.KindStream
 	}
+	return v.Deadlines() != nil && w.t.form() != rdb.Any
 }
 
 // writePieces writes a value by commands, one value at a time. They are applied once,

@@ -23,7 +23,7 @@ type target struct {
 	rdb    redis.UniversalClient
 	nodes  *redis.ClusterClient // nil for a server
 	tags   []string             // of the slots; nil for a server
-	script string               // SHA-1 of applyScript; it does not change
+	script *redis.Script        // it does not change
 	note   func(string)         // receives why the target makes the move wait; "" when it goes on
 
 	waiting atomic.Int32 // calls that the target makes wait
@@ -86,7 +86,7 @@ func productOf(info map[string]string) product {
 
 // openTarget connects to a target.
 func openTarget(ctx context.Context, e Endpoint, note func(string)) (*target, error) {
-	t := &target{Endpoint: e, note: note, script: redis.NewScript(applyScript).Hash()}
+	t := &target{Endpoint: e, note: note}
 	if e.at.Cluster {
 		t.nodes = e.clusterClient()
 		t.rdb, t.tags = t.nodes, slotTags()
@@ -113,12 +113,13 @@ func (t *target) inspect(ctx context.Context) error {
 	case t.nodes == nil && info["role"] != "master":
 		return errors.New("the server is a replica: name its primary")
 	}
+	t.script = scriptFor(t.product)
 	return t.loadScript(ctx)
 }
 
 func (t *target) loadScript(ctx context.Context) error {
 	return t.each(ctx, func(ctx context.Context, c *redis.Client) error {
-		return c.ScriptLoad(ctx, applyScript).Err()
+		return t.script.Load(ctx, c).Err()
 	})
 }
 
