@@ -1,9 +1,11 @@
 package server_test
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -82,5 +84,73 @@ func TestHostileReplica(t *testing.T) {
 	wait.Until(t, "only one replica is left", func() bool { return p.primary.info("connected_slaves") == "1" })
 	if got := p.primary.do("GET", "stolen"); got != "$1\r\n2\r\n" {
 		t.Errorf("stolen is %q", got)
+	}
+}
+
+// TestRepliesToReplicas checks that a command of a replica which has a reply ends the
+// connection in place of it, as in Redis, and that others do not.
+func TestRepliesToReplicas(t *testing.T) {
+	t.Run("zsetd", func(t *testing.T) {
+		p := primaryOf(t, nil)
+		testRepliesToReplicas(t, p.dial, p.primary)
+	})
+	t.Run("redis", func(t *testing.T) {
+		dial := startNewer(t, "--repl-diskless-sync-delay", "0")
+		testRepliesToReplicas(t, dial, newPeer(dial(), dial()))
+	})
+}
+
+func testRepliesToReplicas(t *testing.T, dial func() net.Conn, primary *peer) {
+	for _, c := range []struct{ command, reply string }{ // no reply: it stays
+		{"PING", "+PONG"},
+		{"GET foo", "-ERR"},
+		{"get", "-ERR"},
+		{"XINFO HELP", "+XINFO"},
+		{"nosuch", "-ERR"},
+		{"REPLCONF listening-port 7", "+OK"},
+		{"REPLCONF nonsense x", "-ERR"},
+		{"MULTI", "+OK"},
+		{"QUIT", "+OK"},
+		{"RESET", "-ERR"},
+		{"WAIT 2 1", ":0\r\n"},
+		{"SELECT 1", "+OK"},
+		{"*1\r\n$-5", "-ERR"},
+		{"REPLCONF ACK 0", ""},
+		{"REPLCONF GETACK *", ""},
+		{"CLIENT REPLY OFF", ""},
+		{"MONITOR", ""},
+		{"PSYNC ? -1", ""},
+		{"SYNC", ""},
+	} {
+		failures := primary.info("unexpected_error_replies")
+		nc := dial()
+		nc.SetDeadline(time.Now().Add(time.Minute))
+		fmt.Fprint(nc, "REPLCONF capa eof capa psync2\r\n")
+		in := bufio.NewReader(nc)
+		in.ReadString('\n') // PSYNC wants it to be read
+		fmt.Fprint(nc, "PSYNC ? -1\r\n")
+		if line, err := in.ReadString('\n'); !strings.HasPrefix(line, "+FULLRESYNC ") {
+			t.Fatal(line, err)
+		}
+		if fmt.Fprint(nc, c.command+"\r\n"); c.reply == "" {
+			name, sub, _ := strings.Cut(strings.ToLower(c.command), " ")
+			if sub, _, _ = strings.Cut(sub, " "); name == "client" {
+				name += "|" + sub
+			}
+			wait.Until(t, c.command+" has run", func() bool {
+				return strings.Contains(primary.do("CLIENT", "LIST", "TYPE", "replica"), "cmd="+name)
+			})
+			nc.Close()
+		} else if rest, err := io.ReadAll(in); err != nil || strings.Contains(string(rest), c.reply) {
+			t.Errorf("%s: %q, %v", c.command, rest, err)
+		}
+		want, _ := strconv.Atoi(failures)
+		if c.reply == "-ERR" {
+			want++
+		}
+		if got := primary.info("unexpected_error_replies"); got != strconv.Itoa(want) {
+			t.Errorf("%s: %s unexpected errors, want %d", c.command, got, want)
+		}
+		wait.Until(t, "the replica has left", func() bool { return primary.info("connected_slaves") == "0" })
 	}
 }

@@ -234,7 +234,7 @@ func resetRow() engine.Command {
 func reset(c *engine.Call) {
 	s := c.Session
 	if s.Replica {
-		c.Reply.Error("ERR can only reset normal connections")
+		c.Reply.Error("ERR can only reset normal client connections")
 		return
 	}
 	s.Reset()

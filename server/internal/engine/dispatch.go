@@ -13,7 +13,7 @@ func (s *Session) Exec(argv [][]byte) {
 	srv := s.Engine
 	s.lastUsed = srv.At
 	mark := s.Out.Len()
-	outer := srv.Scope.enter(s, mark)
+	outer, replied := srv.Scope.enter(s, mark), s.replied()
 	s.dispatch(argv)
 	srv.Scope.leave(outer)
 	if s.last == nil || s.last.mayChangeChecks() {
@@ -24,6 +24,9 @@ func (s *Session) Exec(argv [][]byte) {
 	}
 	if s.Replies != ReplyOn && s.Blocked == nil && s.postponed == nil {
 		s.suppressReply(mark)
+	}
+	if s.Replica && s.replied() > replied {
+		srv.Replication.Replied(s, s.last, mark)
 	}
 }
 

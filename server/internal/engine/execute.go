@@ -76,9 +76,8 @@ func (s *Session) retry(w *Waiter) {
 	s.finish(w, mark, start)
 }
 
-// peerClosed reports whether the client has closed its side of the connection. Like
-// Redis, which has read the end of its input by then, the server serves no element
-// to such a client. The check costs a system call.
+// peerClosed reports whether the client has closed its side of the connection. Like Redis,
+// the server serves no element to such a client. The check costs a system call.
 func (s *Session) peerClosed() bool { return s.Conn != nil && s.Conn.Ended() }
 
 // EndWait ends a wait with the given reply: the reply for the timeout, or an error.
@@ -100,12 +99,13 @@ func (s *Session) finish(w *Waiter, mark int, start time.Time) {
 	if s.Engine.meters() {
 		s.meter(w.cmd, w.argv, mark, s.Engine.At.Sub(start)+w.spent)
 	}
-	s.suppressReply(mark)
+	if s.suppressReply(mark); s.Replica && s.Out.Len() > mark {
+		s.Engine.Replication.Replied(s, w.cmd, mark)
+	}
 }
 
 // suppressReply suppresses the reply of the command that has just completed, as CLIENT REPLY
-// demands: it truncates the output to mark. Confirmations of subscriptions are
-// messages, not replies, and stay.
+// demands: it truncates the output to mark. Confirmations of subscriptions stay.
 func (s *Session) suppressReply(mark int) {
 	switch s.Replies {
 	case ReplyOn:

@@ -30,7 +30,7 @@ func Monitor(c *Call) {
 		c.Reply.Error("ERR MONITOR isn't allowed for DENY BLOCKING client")
 		return
 	}
-	if s.monitoring {
+	if s.monitoring || s.Replica {
 		return // no second reply, as in Redis
 	}
 	s.monitoring = true

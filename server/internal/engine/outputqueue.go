@@ -80,6 +80,7 @@ type outputQueue struct {
 	waking  bool     // in the wake list of the commit scope
 	pushed  int64    // unrequested bytes since the queue was last empty
 	owed    int64    // bytes that wait elsewhere, see Owe
+	stream  int64    // bytes that Append has queued
 
 	softSince  time.Time // since when the queue has been above its soft limit
 	seen       int64     // the last value of progress
@@ -99,6 +100,9 @@ func (s *Session) waiting() int { return s.Out.Len() + s.Sealed }
 
 // backlog returns how many bytes of output the client has not taken yet.
 func (s *Session) backlog() int64 { return int64(s.Out.Len()+s.Sealed) + s.Unsent.Load() + s.owed }
+
+// replied returns how many bytes of its output, written or not, replies to a replica have.
+func (s *Session) replied() int64 { return s.written + int64(s.waiting()) - s.stream }
 
 // seal begins a new block.
 func (s *Session) seal(next []byte) {
@@ -124,9 +128,8 @@ func (s *Session) post(b []byte) {
 	s.Weigh()
 }
 
-// leaveWaiting stores the replies of a turn that cannot be written yet. It copies
-// them, unless they are large, so that the turn's buffer, which has grown for them,
-// can be reused.
+// leaveWaiting stores the replies of a turn that cannot be written yet. It copies them,
+// unless they are large, so that the turn's buffer, which has grown, can be reused.
 func (s *Session) leaveWaiting() {
 	switch n := s.Out.Len(); {
 	case n > 4*turnBytes:

@@ -52,6 +52,10 @@ type Replication interface {
 	// saving have changed.
 	Saved()
 
+	// Replied is called when a command of a replica (nil if it is unknown) has a reply, which
+	// begins at mark in s.Out. The session is to end: the stream has no place for replies.
+	Replied(s *Session, cmd *Command, mark int)
+
 	// Left is called when the session of a replica ends.
 	Left(s *Session)
 
@@ -67,19 +71,20 @@ type Replication interface {
 // noReplication is the replication of an engine without replicas.
 type noReplication struct{}
 
-func (noReplication) Feed(*keyspace.Effects)        {}
-func (noReplication) Send([][]byte)                 {}
-func (noReplication) GoodReplicas() int             { return 0 }
-func (noReplication) Status() ReplicationStatus     { return ReplicationStatus{} }
-func (noReplication) ResetStats()                   {}
-func (noReplication) Position(bool) *StreamPosition { return nil }
-func (noReplication) Continue(StreamPosition)       {}
-func (noReplication) BeginStop() <-chan struct{}    { return nil }
-func (noReplication) CancelStop()                   {}
-func (noReplication) Saved()                        {}
-func (noReplication) Left(*Session)                 {}
-func (noReplication) Start()                        {}
-func (noReplication) Close()                        {}
+func (noReplication) Feed(*keyspace.Effects)          {}
+func (noReplication) Send([][]byte)                   {}
+func (noReplication) GoodReplicas() int               { return 0 }
+func (noReplication) Status() ReplicationStatus       { return ReplicationStatus{} }
+func (noReplication) ResetStats()                     {}
+func (noReplication) Position(bool) *StreamPosition   { return nil }
+func (noReplication) Continue(StreamPosition)         {}
+func (noReplication) BeginStop() <-chan struct{}      { return nil }
+func (noReplication) CancelStop()                     {}
+func (noReplication) Saved()                          {}
+func (noReplication) Replied(*Session, *Command, int) {}
+func (noReplication) Left(*Session)                   {}
+func (noReplication) Start()                          {}
+func (noReplication) Close()                          {}
 
 // feed passes the effects of the turn to the replicas.
 func (srv *Engine) feed() {
@@ -101,6 +106,7 @@ func (s *Session) Append(b []byte) {
 	if s.End != Serving {
 		return
 	}
+	s.stream += int64(len(b))
 	s.post(b)
 	s.checkOutput()
 }

@@ -167,11 +167,10 @@ func (srv *Engine) addSession(place **Session, p Peer) {
 	s.Weigh()
 }
 
-// Close ends the session and removes its watches, waits and subscriptions. The
-// transport calls it once. It returns output that arrived while the transport found
-// out that the client sends no more: an element, for instance, that exists nowhere
-// else now. A client that has closed only its half of the connection still reads
-// it.
+// Close ends the session and removes its watches, waits and subscriptions. The transport
+// calls it once. It returns output that arrived while the transport found out that the
+// client sends no more: an element, for instance, that exists nowhere else now. A client
+// that has closed only its half of the connection still reads it.
 func (s *Session) Close() (out []byte) {
 	s.Engine.maintain(func() { out = s.remove() }) // not do, which may serve s an element that it waits for
 	return out
@@ -193,9 +192,8 @@ func (s *Session) remove() (out []byte) {
 	return out
 }
 
-// Released accounts the session's freed buffers to the garbage collector's trigger.
-// The transport calls it once it has closed the connection and holds no buffer of
-// it.
+// Released accounts the session's freed buffers to the garbage collector's trigger. The
+// transport calls it once it has closed the connection and holds no buffer of it.
 func (s *Session) Released() {
 	if n := s.garbage; n >= minCollect {
 		s.Engine.maintain(func() { s.Engine.bytesFreed(n) })
@@ -237,12 +235,11 @@ func (s *Session) Owns(arg []byte) bool {
 	return s.Reader != nil && !s.runningPostponed && s.Reader.Apart(arg)
 }
 
-// Turn runs commands in order until all are done, the session blocks or is to
-// close, or the turn is over, and returns how many are done. A non-nil out is the
-// output that the caller must write; it must call written afterwards. The replies
-// are written to spare, which becomes out or is released. So a few buffers of
-// sufficient size serve all clients, and an idle client has none. ending reports
-// that the session runs no more commands.
+// Turn runs commands in order until all are done, the session blocks or is to close, or
+// the turn is over, and returns how many are done. A non-nil out is the output that the
+// caller must write; it must call written afterwards. The replies are written to spare,
+// which becomes out or is released. So a few buffers of sufficient size serve all clients,
+// and an idle client has none. ending reports that the session runs no more commands.
 func (s *Session) Turn(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
 	srv := s.Engine
 	srv.Mu.Lock()
@@ -305,9 +302,12 @@ const largeInput = 32 << 10
 // written. It waits for a busy script.
 func (s *Session) FailInput(err error) {
 	s.Engine.Locked(func() {
-		s.Out.Error("ERR " + err.Error())
-		s.CloseAfterReply()
-		s.pending()
+		mark, msg := s.Out.Len(), "ERR "+err.Error()
+		s.Out.Error(msg)
+		s.Engine.countError(msg)
+		if s.EndStream(); s.Replica {
+			s.Engine.Replication.Replied(s, s.last, mark)
+		}
 	})
 }
 

@@ -47,7 +47,7 @@ type keyStats struct {
 type errorStats struct {
 	Errors           map[string]int64 // by the first word of the error
 	ErrorReplies     int64
-	UnexpectedErrors int64 // to commands of the primary
+	UnexpectedErrors int64 // to commands of the primary, or of replicas
 }
 
 // connectionStats are the counters of connections and their bytes.

@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"bytes"
 	"log/slog"
 	"slices"
 	"sync"
@@ -394,6 +395,24 @@ func (p *Primary) drop() {
 	p.translating.Unlock()
 	p.backlog = nil
 	p.engine.NewReplID(false, 0)
+}
+
+// Replied closes the connection of a replica that has sent a command with a reply: in the
+// stream it would be a command, or a part of one. A client that follows sends only
+// acknowledgements.
+func (p *Primary) Replied(s *engine.Session, cmd *engine.Command, mark int) {
+	name := "<unknown>"
+	if cmd != nil {
+		name = cmd.Name
+	}
+	p.log.Warn("Replica generated a reply to command '" + name + "', disconnecting it: " + string(s.AppendInfo(nil)))
+	if s.Out.IsErrorAt(mark) {
+		p.engine.UnexpectedErrors++
+		text, _, _ := bytes.Cut(s.Out.Bytes()[mark+1:], []byte{'\r'})
+		p.log.Error("== CRITICAL == This master is sending an error to its replica: '" +
+			engine.Clip(bytes.TrimPrefix(text, []byte("ERR ")), 200) + "' after processing the command '" + name + "'")
+	}
+	s.Kill()
 }
 
 // Left removes the replica of a session that ends.
