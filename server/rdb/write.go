@@ -62,6 +62,9 @@ type Codec struct {
 	// SkipChecksums accepts payloads without verifying their checksums.
 	SkipChecksums bool
 
+	// Uncompressed keeps long texts as they are, as Redis does with rdbcompression no.
+	Uncompressed bool
+
 	// Announced is called with the number of keys that a file announces for a database,
 	// before the keys of that. It may be nil. The number may be wrong.
 	Announced func(db, keys uint64)
@@ -187,7 +190,7 @@ func (c *Codec) appendText(dst, b []byte) []byte {
 			return appendInteger(dst, n)
 		}
 	}
-	if len(b) > 20 {
+	if len(b) > 20 && !c.Uncompressed {
 		// The compressed length comes first, and takes 1 to 5 bytes.
 		start := len(dst)
 		if out, ok := c.lzf.compress(dst, b); ok {

@@ -32,6 +32,7 @@ func Codec(srv *engine.Engine) *rdb.Codec {
 	if srv.RDB == nil {
 		srv.RDB = rdb.NewCodec(&srv.Keys.Limits)
 	}
+	srv.RDB.Uncompressed = !srv.Config.Compression
 	return srv.RDB
 }
 

@@ -139,7 +139,6 @@ func keptParameters() []Parameter {
 		keptYesNo("dynamic-hz", true, exactExpiry),
 
 		// The file.
-		keptYesNo("rdbcompression", true, oneFile),
 		keptYesNo("rdbchecksum", true, "no effect: every record has a checksum").immutable(),
 		keptYesNo("rdb-del-sync-files", false, "no effect: files of transfers are always removed"),
 		keptYesNo("rdb-save-incremental-fsync", true, oneFile),

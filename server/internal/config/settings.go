@@ -93,6 +93,7 @@ type Settings struct {
 	ReplBacklogSize      int64
 	ReplBacklogTTL       int64 // seconds; 0 keeps the backlog
 	ReplDisklessSync     bool
+	Compression          bool  // of payloads of DUMP and of transfers
 	ReplDisklessDelay    int64 // seconds
 	ReplDisklessReplicas int64
 	ReplKeyDelay         int64 // see KeyDelay

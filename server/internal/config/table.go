@@ -108,6 +108,8 @@ func Parameters() []Parameter {
 			also("min-slaves-max-lag").about("Maximum lag of a replica in seconds for it to count for min-replicas-to-write; 0 disables min-replicas-to-write."),
 		yesNo("repl-diskless-sync", true, func(c *Settings) *bool { return &c.ReplDisklessSync }).
 			about("Whether a replica receives the data while they are read; otherwise they go through a temporary file in `dir`, as for replicas that demand it."),
+		yesNo("rdbcompression", true, func(c *Settings) *bool { return &c.Compression }).
+			about("Whether long strings are compressed in transfers to replicas and in replies of DUMP: with `no` they are larger, and take less time."),
 		number("repl-diskless-sync-delay", 5, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.ReplDisklessDelay }).
 			about("Time in seconds that a transfer to replicas waits for more of them."),
 		number("repl-diskless-sync-max-replicas", 0, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.ReplDisklessReplicas }).

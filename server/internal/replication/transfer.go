@@ -96,6 +96,7 @@ func (p *Primary) beginTransfer(group []*replica) {
 			t.sizes[i] = [2]int{db.Len(), db.Volatile()}
 		}
 	}
+	t.codec.Uncompressed = !p.engine.Config.Compression
 	switch fields := p.engine.Config.ReplFieldDeadlines; {
 	case fields == "redis":
 		t.target = rdb.Redis8
