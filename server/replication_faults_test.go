@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -560,4 +561,70 @@ func TestTransferStates(t *testing.T) {
 	p.run("CONFIG SET repl-diskless-sync-delay 0")
 	go io.Copy(io.Discard, second)
 	wait.Until(t, "the data are sent", in("online", "0"))
+}
+
+// TestStuckReplica checks that a replica which takes nothing of a transfer for repl-timeout is
+// disconnected, and that another one gets all of the same transfer, as it was made.
+func TestStuckReplica(t *testing.T) {
+	p := primaryOf(t, map[string]string{
+		"repl-diskless-sync-delay": "3600", "repl-diskless-sync-max-replicas": "2", "repl-timeout": "5", "rdbcompression": "no",
+	})
+	p.run("DEBUG POPULATE 64 key 1000000") // more than the buffers of a socket
+	ask := func() (net.Conn, *bufio.Reader) {
+		nc := p.dial()
+		in := bufio.NewReader(nc)
+		fmt.Fprint(nc, "REPLCONF capa eof\r\n")
+		if _, err := in.ReadString('\n'); err != nil { // PSYNC wants it to be read
+			t.Fatal(err)
+		}
+		fmt.Fprint(nc, "PSYNC ? -1\r\n")
+		return nc, in
+	}
+	ask()
+	nc, in := ask()
+	nc.SetDeadline(time.Now().Add(time.Minute))
+	mark := ""
+	for !strings.HasPrefix(mark, "$EOF:") {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		mark = strings.TrimSpace(line)
+	}
+	mark = strings.TrimPrefix(mark, "$EOF:")
+	end, total := "", 0
+	for end != mark {
+		b := make([]byte, 64<<10)
+		n, err := in.Read(b)
+		if err != nil {
+			t.Fatalf("after %d bytes: %v", total, err)
+		}
+		total += n
+		end += string(b[:n])
+		end = end[max(0, len(end)-len(mark)):]
+	}
+	if total < 64_000_000 {
+		t.Errorf("%d bytes: values are compressed", total)
+	}
+	if got := p.primary.info("connected_slaves"); got != "1" {
+		t.Errorf("%s replicas are connected", got)
+	}
+}
+
+// TestCutLink checks that a replica returns at once when its link was cut, and not after the
+// second that it waits for between attempts to connect.
+func TestCutLink(t *testing.T) {
+	primary, replica := zsetdNode(t, nil), zsetdNode(t, nil)
+	replica.follow(primary)
+	const cuts = 20
+	began := time.Now()
+	for i := range cuts {
+		primary.run("CLIENT KILL TYPE replica")
+		wait.Until(t, "the replica is back", func() bool { return primary.info("sync_partial_ok") == strconv.Itoa(i+1) })
+	}
+	if took := time.Since(began); took > cuts*time.Second {
+		t.Errorf("%d returns took %v", cuts, took)
+	}
+	primary.run("SET key 1")
+	primary.same(replica)
 }

@@ -103,6 +103,7 @@ func (p *Primary) resume(s *engine.Session, id string, offset int64) bool {
 		return false
 	}
 	p.drain()
+	p.shrink()
 	from := offset - 1
 	e := p.engine
 	same := strings.EqualFold(id, e.ReplID) || strings.EqualFold(id, e.ReplID2) && from <= e.Repl2End

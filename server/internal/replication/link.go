@@ -42,6 +42,7 @@ type link struct {
 	savedStream
 
 	received atomic.Int64 // of them
+	cut      atomic.Bool  // the connection has ended, or a read has failed
 	heard    atomic.Int64 // when the primary has last sent something, in milliseconds since 1970
 }
 
@@ -116,8 +117,12 @@ func (l *link) locked(f func()) error {
 	return err
 }
 
-// retryInterval is the time between attempts to connect.
-const retryInterval = time.Second
+// retryInterval is the time between attempts to connect; cutInterval, after the primary or
+// the network has cut the link: the stream may soon be longer than the primary's backlog.
+const (
+	retryInterval = time.Second
+	cutInterval   = 20 * time.Millisecond
+)
 
 // run connects again and again.
 func (l *link) run() {
@@ -128,18 +133,28 @@ func (l *link) run() {
 	}
 	for l.ctx.Err() == nil {
 		err := l.attempt()
-		if l.locked(l.drop) != nil {
+		pause := retryInterval
+		if l.locked(func() {
+			if l.state >= transferring && l.cut.Load() {
+				pause = cutInterval
+			}
+			l.drop()
+		}) != nil {
 			return
 		}
 		l.p.log.Warn(failureOf(err), "primary", l.name(), "error", err)
 		select {
-		case <-time.After(retryInterval):
+		case <-time.After(pause):
 		case <-l.ctx.Done():
 		}
 	}
 }
 
-// failureOf is the message of the log about the end of a link.
+// errTransfer is that of all data of the primary.
+var errTransfer = errors.New("transfer of the data")
+
+// failureOf is the message of the log about the end of a link, in words of Redis that
+// programs look for.
 func failureOf(err error) string {
 	var refused *psync.RefusedError
 	var slow net.Error
@@ -148,6 +163,8 @@ func failureOf(err error) string {
 		return "Unable to AUTH to MASTER"
 	case errors.As(err, &slow) && slow.Timeout():
 		return "Timeout connecting to the MASTER"
+	case errors.Is(err, errTransfer):
+		return "Internal error in RDB"
 	}
 	return "no link to the primary"
 }
@@ -177,6 +194,7 @@ func (l *link) attempt() error {
 	defer hangUp()
 	context.AfterFunc(ctx, func() { conn.Close() })
 	l.heard.Store(time.Now().UnixMilli())
+	l.cut.Store(false)
 	if err := l.locked(func() { l.state = shakingHands }); err != nil {
 		return err
 	}
@@ -191,7 +209,7 @@ func (l *link) attempt() error {
 	}
 	if in.Full {
 		if err := l.load(in); err != nil {
-			return fmt.Errorf("transfer of the data: %w", err)
+			return fmt.Errorf("%w: %w", errTransfer, err)
 		}
 	} else if err := l.locked(func() { l.resume(in) }); err != nil {
 		return err
@@ -218,7 +236,7 @@ func (l *link) expire(conn net.Conn) error {
 	})
 }
 
-// heardConn notes when the primary sends something.
+// heardConn notes when the primary sends something, and that it sends no more.
 type heardConn struct {
 	net.Conn
 	l *link
@@ -229,6 +247,9 @@ func (c heardConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
 		c.l.heard.Store(time.Now().UnixMilli())
+	}
+	if err != nil {
+		c.l.cut.Store(true)
 	}
 	return n, err
 }
@@ -314,7 +335,7 @@ func (l *link) noteSaved() {
 // they return.
 func (l *link) resume(in *psync.Link) {
 	e := l.p.engine
-	l.p.log.Info("partial synchronization with the primary", "primary", l.name(), "id", in.ID, "offset", in.Offset)
+	l.p.log.Info("Successful partial resynchronization with master", "primary", l.name(), "id", in.ID, "offset", in.Offset)
 	if in.ID != e.ReplID {
 		e.ReplID2, e.Repl2End = e.ReplID, l.p.offset
 		e.ReplID = in.ID

@@ -37,7 +37,7 @@ func (l *link) load(in *psync.Link) (err error) {
 		l.total = max(length, 0)
 		keep := e.Config.ReplDisklessLoad == "swapdb"
 		e.Replacing = keep && in.ID == e.ReplID
-		l.p.log.Info("receiving all data of the primary", "primary", l.name(), "id", in.ID, "offset", in.Offset, "bytes", length)
+		l.p.log.Info("MASTER <-> REPLICA sync: Loading DB in memory", "primary", l.name(), "id", in.ID, "offset", in.Offset, "bytes", length)
 		data = e.Keys.Empty()
 		data.Frequency.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 		if !keep {
@@ -61,7 +61,7 @@ func (l *link) load(in *psync.Link) (err error) {
 	}
 	return l.locked(func() {
 		l.adopt(in, data, db)
-		l.p.log.Info("all data of the primary received", "keys", keys, "bytes", l.received.Load(), "seconds", time.Since(progress.Start).Seconds())
+		l.p.log.Info("MASTER <-> REPLICA sync: Finished with success", "keys", keys, "bytes", l.received.Load(), "seconds", time.Since(progress.Start).Seconds())
 	})
 }
 
@@ -106,13 +106,17 @@ func (l *link) read(payload io.Reader, data *keyspace.Keyspace) (keys, db int, e
 			data.DB(int(db)).Reserve(int(min(n, mostReserved)))
 		}
 	}
-	delays := false
+	owed, due, delays := 0, 1, false // keys since the last delay, and those at which the next one is due
 	info, err := codec.ReadFile(source, func(x rdb.Entry) (err error) {
 		keys++
-		if keys%delayPoll == 1 || delays {
-			if delays, err = l.delay(); err != nil {
+		if owed++; owed == due {
+			if !delays {
+				owed = 1 // not those before the parameter was set
+			}
+			if due, delays, err = l.delay(owed); err != nil {
 				return err
 			}
+			owed = 0
 		}
 		return l.add(x, data)
 	})
@@ -131,19 +135,27 @@ func (l *link) read(payload io.Reader, data *keyspace.Keyspace) (keys, db int, e
 	return keys, info.StreamDB, nil
 }
 
-// delayPoll is the number of keys, from the first one on, after which the parameter
-// key-load-delay is looked up again.
-const delayPoll = 256
+const (
+	// delayPoll is the number of keys, from the first one on, after which the parameter
+	// key-load-delay is looked up again.
+	delayPoll = 256
+	// leastDelay is in microseconds. Shorter delays are waited for together, because a sleep
+	// takes a millisecond and more.
+	leastDelay = 2000
+)
 
-// delay waits as key-load-delay wants it after a key, and reports whether it wants that. It
-// returns an error if the link was left.
-func (l *link) delay() (delays bool, err error) {
-	config.KeyDelay(1, func() (each int64, wanted bool) {
+// delay waits as key-load-delay wants it after a number of keys. It returns the number of keys
+// until the next call, and whether a delay is wanted; an error if the link was left.
+func (l *link) delay(keys int) (next int, delays bool, err error) {
+	config.KeyDelay(keys, func() (each int64, wanted bool) {
 		err = l.locked(func() { each = l.p.engine.Config.LoadKeyDelay })
-		delays = each != 0
+		next, delays = delayPoll, each != 0
+		if each > 0 {
+			next = int(max(1, min(delayPoll, leastDelay/each)))
+		}
 		return each, err == nil
 	})
-	return delays, err
+	return next, delays, err
 }
 
 // add adds an entry of the file. Expired keys are added, too: the primary removes them.

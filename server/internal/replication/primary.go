@@ -308,6 +308,12 @@ func (p *Primary) supply() {
 	}
 }
 
+// shrink gives the backlog the size that repl-backlog-size has now.
+func (p *Primary) shrink() {
+	p.backlog.resize(p.engine.Config.ReplBacklogSize)
+	p.supply()
+}
+
 // onTick does the work that depends on time.
 func (p *Primary) onTick() {
 	now := time.Now()
@@ -316,8 +322,7 @@ func (p *Primary) onTick() {
 		return
 	}
 	p.considerFailover(now)
-	p.backlog.resize(c.ReplBacklogSize)
-	p.supply()
+	p.shrink()
 	if len(p.replicas) == 0 {
 		if ttl := time.Duration(c.ReplBacklogTTL) * time.Second; p.link == nil && ttl > 0 && now.Sub(p.deserted) > ttl {
 			p.log.Info("replication backlog freed: no replica has connected for repl-backlog-ttl seconds")

@@ -34,6 +34,9 @@ type replica struct {
 	heard        time.Time
 	newline      time.Time // when the last byte was sent that only keeps the connection alive
 
+	untaken int64     // bytes of a transfer in its output queue, when it was last looked at
+	moved   time.Time // when these were last few, or have become fewer
+
 	next int64 // offset up to which the stream is in its output queue, or in the data that it receives
 }
 
@@ -126,6 +129,21 @@ func (r *replica) receive(b *backlog) {
 		}
 		r.session.Append(part)
 	}
+}
+
+// stuck looks how much of a transfer waits for the replica. One that has taken nothing for the
+// timeout is disconnected: others that share the transfer go on.
+func (r *replica) stuck(now time.Time, timeout time.Duration) bool {
+	before := r.untaken
+	if r.untaken = r.session.Backlog(); r.untaken <= window || r.untaken != before {
+		r.moved = now
+	}
+	if now.Sub(r.moved) <= timeout {
+		return false
+	}
+	r.session.Engine.Log.Warn("Disconnecting timedout replica (full sync): " + r.name())
+	r.session.Kill()
+	return true
 }
 
 // acknowledge records how much of the stream the replica has.

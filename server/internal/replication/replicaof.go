@@ -122,6 +122,14 @@ func (p *Primary) promote() {
 // name returns the address of the primary.
 func (l *link) name() string { return net.JoinHostPort(l.host, strconv.FormatInt(l.port, 10)) }
 
+// linkState returns the state for clients: a link that was killed is down at once.
+func (l *link) linkState() linkState {
+	if l.session != nil && l.session.End != engine.Serving {
+		return waitingToConnect
+	}
+	return l.state
+}
+
 // role replies to ROLE.
 func (l *link) role(r *protocol.Reply) {
 	offset := int64(-1)
@@ -132,14 +140,14 @@ func (l *link) role(r *protocol.Reply) {
 	r.BulkString("slave")
 	r.BulkString(l.host)
 	r.Int(l.port)
-	r.BulkString(l.state.role())
+	r.BulkString(l.linkState().role())
 	r.Int(offset)
 }
 
 // status returns the state for INFO.
 func (l *link) status() *engine.PrimaryStatus {
 	s := &engine.PrimaryStatus{
-		Host: l.host, Port: l.port, Linked: l.state == connected, Silence: -1, ReadOffset: 1, Offset: 1,
+		Host: l.host, Port: l.port, Linked: l.linkState() == connected, Silence: -1, ReadOffset: 1, Offset: 1,
 		DownSince: -1, UpSince: int64(time.Since(l.upSince) / time.Second),
 		Attempts: l.attempts, TotalAttempts: l.tried,
 		Receiving: l.state == transferring, Total: l.total, Received: l.received.Load(),

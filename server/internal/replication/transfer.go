@@ -148,12 +148,14 @@ func (t *transfer) finish(err error) {
 	if err != nil && !errors.Is(err, errNoReceivers) {
 		t.p.log.Error("synchronization of replicas failed", "error", err)
 	}
+	reached := 0
 	for _, r := range t.replicas {
 		switch {
 		case r.state != receiving:
 		case err != nil:
 			r.session.Kill()
 		default:
+			reached++
 			r.since, r.acknowledged = time.Now(), time.Now()
 			if r.state = loading; t.mark == "" && !r.rdbOnly {
 				r.state = online // the length tells it where the stream begins
@@ -162,7 +164,7 @@ func (t *transfer) finish(err error) {
 	}
 	t.p.supply()
 	if err == nil {
-		t.p.log.Info("data sent to replicas", "replicas", len(t.replicas), "keys", t.keys, "bytes", t.sent,
+		t.p.log.Info("data sent to replicas", "replicas", reached, "keys", t.keys, "bytes", t.sent,
 			"seconds", time.Since(t.began).Seconds())
 	}
 }
@@ -273,24 +275,17 @@ func (t *transfer) send(b []byte) error {
 }
 
 func (t *transfer) sendPart(part []byte) error {
-	timeout := time.Duration(0)
-	moved, before := time.Now(), int64(-1) // when the replicas have last taken something, and their backlog then
 	for {
-		done, receivers, backlog := false, 0, int64(0)
+		done, receivers := false, 0
 		t.p.engine.Locked(func() {
-			timeout = time.Duration(t.p.engine.Config.ReplTimeout) * time.Second
-			full := false
+			full, now := false, time.Now()
+			timeout := time.Duration(t.p.engine.Config.ReplTimeout) * time.Second
 			for _, r := range t.replicas {
-				if r.state != receiving {
+				if r.state != receiving || r.stuck(now, timeout) {
 					continue
 				}
 				receivers++
-				n := r.session.Backlog()
-				backlog += n
-				full = full || n > window
-			}
-			if backlog != before {
-				moved, before = time.Now(), backlog
+				full = full || r.untaken > window
 			}
 			if full {
 				return
@@ -307,8 +302,6 @@ func (t *transfer) sendPart(part []byte) error {
 			return errNoReceivers
 		case done:
 			return nil
-		case time.Since(moved) > timeout:
-			return errors.New("the replicas have taken nothing for repl-timeout seconds")
 		}
 		select {
 		case <-t.p.quit:
