@@ -36,6 +36,7 @@ type failure struct{ Name, Why string }
 
 const (
 	fileLimit  = 420 * time.Second // for one run of a file
+	longLimit  = 900 * time.Second // for one that runs only if it is named
 	idleLimit  = 60                // seconds for one test
 	maxSkipped = 4                 // maximum number of tests that hang or end the server before a file is abandoned
 )
@@ -196,7 +197,11 @@ func (b *bench) runOnce(t target, f file, skips []string) (r result, stuck failu
 		fmt.Sprint("SENTINEL_PORT=", base), fmt.Sprint("REDIS_PORT=", base+100))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	timedOut := runGroup(cmd, fileLimit)
+	limit := fileLimit
+	if f.long() {
+		limit = longLimit
+	}
+	timedOut := runGroup(cmd, limit)
 	var hung string
 	if f.mode == sentinel {
 		r, hung = parseSentinel(out.String())
@@ -210,7 +215,7 @@ func (b *bench) runOnce(t target, f file, skips []string) (r result, stuck failu
 	case hung != "":
 		stuck = failure{hung, "hangs"}
 	case timedOut:
-		stuck = failure{"(the whole file)", fmt.Sprint("takes more than ", fileLimit)}
+		stuck = failure{"(the whole file)", fmt.Sprint("takes more than ", limit)}
 	case srv != nil && !srv.alive():
 		i := slices.IndexFunc(r.Failed, func(f failure) bool { return isDisconnection(f.Why) })
 		if i >= 0 {

@@ -18,7 +18,8 @@
 // The score of the real server is kept in a folder (-cache), by a checksum of the suite.
 //
 // The files integration/replication and integration/replication-psync take five to
-// fourteen minutes each, in which they mostly wait. They run only if they are named:
+// fourteen minutes each, in which they mostly wait. They run only if they are named, with a
+// longer limit:
 //
 //	make conformance FILES='integration/replication integration/replication-psync'
 //
@@ -30,8 +31,9 @@
 //
 // The copy of the suite has changes, for both servers: it accepts short lists that are
 // listpacks; after a command without a wait it waits a moment before it sends the next
-// command on another connection; and the framework of Sentinel takes its ports and the
-// tests to skip from outside.
+// command on another connection; the framework of Sentinel takes its ports and the
+// tests to skip from outside; and tests with replicas that leave during a transfer look for
+// what becomes of the others, and not in the log for a pipe.
 //
 // The files psync2 draw the order of their tests, and how often each runs. Each test
 // counts once, without the numbers of servers, cycles and writes in its name.
