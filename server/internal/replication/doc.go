@@ -18,6 +18,9 @@
 // at most the next megabyte. These bytes count for client-output-buffer-limit, whose hard limit
 // is at least repl-backlog-size, as in Redis.
 //
+// A replica sends acknowledgements and no commands: one that has a reply, which would stand in
+// the stream, ends its connection, as in Redis.
+//
 // A replica has the same keys with the same values and deadlines. Deadlines of members of
 // sorted sets and of fields of hashes have a form that Redis ignores and zsetd
 // understands, see effects_deadlines.go; in Redis the members go when they expire here.
@@ -37,7 +40,8 @@
 // repl-field-deadlines, that of Redis 7.4 or Valkey 9), which is read from a snapshot of
 // the keyspace in pieces ([keyspace.Snapshot]): no process is forked, the lock is held for
 // at most 100 µs a piece, and memory grows by the values that change meanwhile. Replicas
-// that wait together share a transfer.
+// that wait together share a transfer. One that takes nothing of it for repl-timeout is
+// disconnected.
 //
 // Version 9 is that of Redis 5.0, and every later server loads it. Version 10 is for
 // replicas that are known to load it by what they announce: the capability
@@ -59,6 +63,9 @@
 //
 //	primary ──► psync.Link ──► session ──► keyspace
 //	                    └──► backlog, output queues of replicas
+//
+// A link that was cut is connected again at once, and one that cannot be, every second. Its
+// messages in the log that programs look for have Redis's words.
 //
 // The offset counts whole transactions that were run, so the stream can continue there
 // after every cut, at any primary that has it. All data come into a keyspace of their own
