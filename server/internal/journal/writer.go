@@ -1,5 +1,10 @@
 package journal
 
+import (
+	"encoding/binary"
+	"iter"
+)
+
 // ChunkSize is the number of bytes from which on a [Writer] yields its operations.
 const ChunkSize = 32 << 10
 
@@ -19,4 +24,15 @@ func (w *Writer) Full(limit int) bool {
 		w.Buf = w.Buf[:0]
 	}
 	return !w.done
+}
+
+// Deadlines writes the deadlines of members or fields.
+func (w *Writer) Deadlines(of iter.Seq2[string, float64]) {
+	for member, at := range of {
+		w.Buf = AppendText(append(w.Buf, OpMember), member)
+		w.Buf = binary.AppendUvarint(w.Buf, uint64(at))
+		if !w.Full(ChunkSize) {
+			return
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/zsetd/zsetd/server/internal/journal"
 	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
@@ -255,7 +256,7 @@ func (c *client) text(large bool) []byte {
 	}
 	n := c.r.IntN(60)
 	if large {
-		n = []int{pinBytes, pinBytes, textChunk, 2 * textChunk}[c.r.IntN(4)] + c.r.IntN(5) - 2
+		n = []int{pinBytes, pinBytes, journal.StringChunk, 2 * journal.StringChunk}[c.r.IntN(4)] + c.r.IntN(5) - 2
 	}
 	b := bytes.Repeat([]byte{'a' + byte(c.r.IntN(26))}, n)
 	if n > 0 {

@@ -84,7 +84,7 @@ func (k Kind) row() kindRow {
 			name:     "string",
 			clone:    func(v any) any { return v.(*String).Clone() },
 			size:     func(any) int { return 1 },
-			write:    func(w *journal.Writer, v any) { writeText(w, v.(*String)) },
+			write:    func(w *journal.Writer, v any) { w.String(v.(*String).Content()) },
 			replay:   func(b *Builder, _ any, op byte, o *journal.Operands) bool { return b.replayText(op, o) },
 			loaded:   func(any, *Limits) {},
 			encoding: func(v any, l *Limits) string { return v.(*String).Encoding(l) },

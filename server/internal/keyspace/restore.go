@@ -1,7 +1,6 @@
 package keyspace
 
 import (
-	"encoding/binary"
 	"fmt"
 	"iter"
 	"strings"
@@ -17,8 +16,9 @@ const (
 	pinAt    = 256
 	pinBytes = 64 << 10
 
-	// textChunk is the number of bytes of a part of a long string.
-	textChunk = 256 << 10
+	// maxGap is the maximum number of zero bytes that an operation may insert into a string.
+	// Larger gaps make the string large enough to be pinned, so it is written as a whole.
+	maxGap = pinBytes
 )
 
 // Pinned is a snapshot of a key's value. It is independent of later changes, and
@@ -93,15 +93,6 @@ func Chunks(value any, deadline int64) iter.Seq[[]byte] {
 	}
 }
 
-func writeText(w *journal.Writer, s *String) {
-	b := s.Content()
-	w.Buf = journal.AppendText(append(w.Buf, journal.OpString), b[:min(len(b), textChunk)])
-	for at := textChunk; at < len(b) && w.Full(1); at += textChunk {
-		w.Buf = binary.AppendUvarint(append(w.Buf, journal.OpWrite), uint64(at))
-		w.Buf = journal.AppendText(w.Buf, b[at:min(len(b), at+textChunk)])
-	}
-}
-
 func writeSet(w *journal.Writer, s *Set) {
 	if s.view().encoding == listpack {
 		w.Buf = append(w.Buf, journal.OpOrdered)
@@ -123,7 +114,9 @@ func writeHash(w *journal.Writer, h *Hash) {
 			return
 		}
 	}
-	writeDeadlines(w, h.Deadlines())
+	if d := h.Deadlines(); d != nil {
+		w.Deadlines(d.All())
+	}
 }
 
 func writeSorted(w *journal.Writer, s *zset.Set) {
@@ -134,20 +127,8 @@ func writeSorted(w *journal.Writer, s *zset.Set) {
 			return
 		}
 	}
-	writeDeadlines(w, s.Deadlines())
-}
-
-// writeDeadlines writes the deadlines of members or fields; of may be nil.
-func writeDeadlines(w *journal.Writer, of *zset.Set) {
-	if of == nil {
-		return
-	}
-	for member, at := range of.All() {
-		w.Buf = journal.AppendText(append(w.Buf, journal.OpMember), member)
-		w.Buf = binary.AppendUvarint(w.Buf, uint64(at))
-		if !w.Full(journal.ChunkSize) {
-			return
-		}
+	if d := s.Deadlines(); d != nil {
+		w.Deadlines(d.All())
 	}
 }
 
@@ -274,30 +255,14 @@ func (b *Builder) begin(o *journal.Operands) bool {
 	return true
 }
 
-func (b *Builder) replayText(op byte, o *journal.Operands) bool {
-	switch op {
-	case journal.OpString:
-		b.text, b.textFlags = append(b.text[:0], o.Text()...), 0
-	case journal.OpWrite:
-		offset, text := o.Number(), o.Text()
-		if o.Failed || offset > uint64(len(b.text)+maxGap) {
-			return false
-		}
-		if more := int(offset) + len(text) - len(b.text); more > 0 {
-			b.text = append(b.text, make([]byte, more)...)
-		}
-		copy(b.text[offset:], text)
-		b.textFlags |= editedFlag
-	default:
-		return false
+func (b *Builder) replayText(op byte, o *journal.Operands) (ok bool) {
+	b.text, ok = o.EditString(op, b.text, maxGap)
+	b.textFlags = 0
+	if op == journal.OpWrite {
+		b.textFlags = editedFlag
 	}
-	return true
+	return ok
 }
-
-// maxGap is the maximum number of zero bytes that an operation may insert into a
-// string. Larger gaps make the string large enough to be pinned, so it is written
-// as a whole.
-const maxGap = pinBytes
 
 func (s *Set) replay(op byte, o *journal.Operands, l *Limits) bool {
 	switch op {
