@@ -400,15 +400,6 @@ func differences() []difference {
 			},
 		},
 		{
-			name:   "order of fields with deadlines",
-			judge:  "8.6",
-			reason: "the fields of a small hash come in the order in which they were added; in Redis those with deadlines come first, the next to expire before the others",
-			after:  []string{"HSET k a 1 b 2 c 3", "HEXPIRE k 20000 FIELDS 1 c", "HEXPIRE k 10000 FIELDS 1 b"},
-			try:    "HKEYS k",
-			redis:  "*3\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\na\r\n",
-			ours:   "*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n",
-		},
-		{
 			name:   "AGGREGATE COUNT",
 			reason: "the scores of ZUNION and ZINTER may be the sum of the weights, as in Redis 8.8",
 			after:  []string{"ZADD k 5 m"},

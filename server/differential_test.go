@@ -913,18 +913,18 @@ func (d *differ) state(ours *peer, last int) *mismatch {
 		if m := compare(); m != nil {
 			return m
 		}
-		types := make([][]string, len(list))
-		for i, k := range list {
-			types[i] = []string{"TYPE", k.(string)}
+		looks := make([][]string, 0, 2*len(list))
+		for _, k := range list {
+			looks = append(looks, []string{"TYPE", k.(string)}, []string{"OBJECT", "ENCODING", k.(string)})
 		}
-		kinds, err := d.real.pipeline(types)
+		kinds, err := d.real.pipeline(looks)
 		if err != nil {
 			d.t.Fatalf("redis-server: %v", err)
 		}
 		lines, hows, keys = nil, nil, nil
 		for i, k := range list {
 			key := k.(string)
-			switch kinds[i] {
+			switch kinds[2*i] {
 			case "+string\r\n":
 				ask("get", "GET", key)
 			case "+list\r\n":
@@ -932,7 +932,11 @@ func (d *differ) state(ours *peer, last int) *mismatch {
 			case "+set\r\n":
 				ask("smembers", "SMEMBERS", key)
 			case "+hash\r\n":
-				ask("hgetall", "HGETALL", key)
+				name := "hgetall"
+				if strings.Contains(kinds[2*i+1], "listpack") {
+					name = "" // its order is specified
+				}
+				ask(name, "HGETALL", key)
 			case "+zset\r\n":
 				ask("zrange", "ZRANGE", key, "0", "-1", "WITHSCORES")
 			case "+stream\r\n":

@@ -42,7 +42,8 @@ func (w *Writer) appendDeadlines(dst []byte, value any) []byte {
 		return dst
 	}
 	d := memberDeadlines(value)
-	if _, hash := value.(*keyspace.Hash); d == nil || hash && w.target.FieldDeadlines() {
+	h, hash := value.(*keyspace.Hash)
+	if d == nil || hash && w.target.FieldDeadlines() {
 		return dst
 	}
 	var pairs []byte
@@ -52,7 +53,11 @@ func (w *Writer) appendDeadlines(dst []byte, value any) []byte {
 			pairs = pairs[:0]
 		}
 	}
-	for member, at := range d.All() {
+	all := d.All()
+	if hash {
+		all = h.Timed
+	}
+	for member, at := range all {
 		pairs = binary.LittleEndian.AppendUint64(w.codec.appendText(pairs, []byte(member)), uint64(at))
 		if len(pairs) >= auxBytes {
 			end()

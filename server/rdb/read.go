@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -480,8 +481,17 @@ func (c *Codec) hash(in *input, kind byte) (any, error) {
 			in.check(h.Set(field, value, c.Limits))
 		}
 	}
+	type timedField struct {
+		name string
+		at   int64
+	}
+	var inOrder []timedField // while the hash is small
 	deadline := func(field []byte, at int64) {
-		if in.check(at >= 0 && at < maxDeadline); at != 0 && !in.bad {
+		switch in.check(at >= 0 && at < maxDeadline); {
+		case at == 0 || in.bad:
+		case h.Table() == nil:
+			inOrder = append(inOrder, timedField{string(field), at})
+		default:
 			h.SetDeadlineBytes(field, at)
 		}
 	}
@@ -543,6 +553,9 @@ func (c *Codec) hash(in *input, kind byte) (any, error) {
 	}
 	if h.Len() == 0 {
 		return nil, ErrEmpty
+	}
+	for _, f := range slices.Backward(inOrder) { // a field comes before those with the same deadline
+		h.SetDeadlineBytes([]byte(f.name), f.at)
 	}
 	return h, nil
 }

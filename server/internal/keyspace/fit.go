@@ -42,12 +42,15 @@ func (h *Hash) Fit(l *Limits) {
 			return
 		}
 	}
-	fit := hashObject{deadlines: h.o.deadlines, log: h.o.log, timed: h.o.timed}
+	fit := new(Hash)
 	for field, value := range h.All() {
-		fit.pairs = packed.SetPair(fit.pairs, -1, -1, []byte(field), []byte(value))
-		fit.n++
+		fit.Set(packed.Bytes(field), packed.Bytes(value), l)
 	}
-	*h.o = fit
+	for field, at := range h.Timed {
+		fit.SetDeadlineBytes(packed.Bytes(field), int64(at))
+	}
+	fit.o.timed, fit.o.log = h.o.timed, h.o.log
+	*h.o = *fit.o
 }
 
 // FitSorted marks a sorted set that exceeds the limits of a listpack, which Redis would

@@ -3,6 +3,7 @@ package keyspace
 import (
 	"fmt"
 	"iter"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -18,9 +19,10 @@ import (
 // use. A Hash is not safe for concurrent use, except that a clone and its original
 // are independent.
 //
-// A small hash is an array of length-prefixed pairs in insertion order, as a
-// listpack in Redis; a larger one is a hash table. It never returns to the small
-// encoding.
+// A small hash is an array of length-prefixed pairs, as a listpack in Redis: fields with
+// deadlines, the next to expire first, and then the others in insertion order. Of fields
+// with equal deadlines the last to receive it comes first. A larger hash is a hash table.
+// It never returns to the small encoding.
 //
 //	pairs  length field │ length value │ length field │ length value │ …
 //
@@ -34,8 +36,8 @@ import (
 // Those of a clone stay valid when the original changes.
 //
 // Invariants (Hash.Check): fields are distinct; n is the number of pairs, or the
-// memory of all texts in the table; every field with a deadline exists; an embedded
-// hash fits in its entry.
+// memory of all texts in the table; every field with a deadline exists; those of a small
+// hash come first, ordered by deadline; an embedded hash fits in its entry.
 type Hash struct {
 	e Entry       // header of the entry that contains the hash
 	o *hashObject // state of a separate hash; nil if the hash is empty
@@ -325,13 +327,11 @@ func (o *hashObject) prepareWrite(more int) {
 // grow converts the pairs to a table.
 func (o *hashObject) grow() {
 	t, n := new(table.Table[string]), 0
-	for at := 0; at < len(o.pairs); {
-		var field, value []byte
-		field, at = packed.ReadText(o.pairs, at)
-		value, at = packed.ReadText(o.pairs, at)
-		t.Set(string(field), string(value))
+	packed.EachPair(o.pairs, func(field, value string) bool {
+		t.Set(strings.Clone(field), strings.Clone(value))
 		n += packed.Allocated(len(field)) + packed.Allocated(len(value))
-	}
+		return true
+	})
 	o.table = t
 	o.pairs, o.n, o.shared = nil, n, false
 }
@@ -370,10 +370,11 @@ func (h *Hash) Delete(field []byte) bool {
 // SetDeadlineBytes sets the deadline of a field, in milliseconds since 1970 and at
 // most zset.MaxDeadline; 0 removes it. It returns the previous deadline, 0 for
 // none, and whether the field exists. Setting the value keeps the deadline;
-// deleting the field removes it. O(log n), in a small hash O(n).
+// deleting the field removes it. In a small hash the field moves to its place. O(log n),
+// in a small hash O(n).
 func (h *Hash) SetDeadlineBytes(field []byte, at int64) (had int64, ok bool) {
 	had, ok = h.DeadlineBytes(field)
-	if !ok || had == at {
+	if !ok || at == 0 && had == 0 {
 		return had, ok
 	}
 	o := h.object()
@@ -386,10 +387,24 @@ func (h *Hash) SetDeadlineBytes(field []byte, at int64) (had int64, ok bool) {
 		o.deadlines.AddIfBytes(field, float64(at), 0)
 		o.timed = true
 	}
+	if o.table == nil {
+		o.reorder(field, at)
+	}
 	if o.log != nil {
 		o.log.Deadline(packed.View(field), at)
 	}
 	return had, true
+}
+
+// reorder moves the pair of a field to its place, after its deadline became at.
+func (o *hashObject) reorder(field []byte, at int64) {
+	before := o.n - 1
+	if at != 0 {
+		before = o.deadlines.CountScore(zset.ScoreRange{Min: 0, Max: float64(at), MaxExclusive: true})
+	}
+	value, end := packed.FindField(o.pairs, packed.View(field))
+	o.prepareWrite(0)
+	packed.MovePair(o.pairs, value, end, field, before)
 }
 
 func (o *hashObject) dropDeadline(field []byte) {
@@ -418,6 +433,27 @@ func (h *Hash) Deadlines() *zset.Set {
 	return h.o.deadlines
 }
 
+// Timed yields the fields with deadlines in an order in which setting these, after all
+// values, makes the same order of fields.
+func (h *Hash) Timed(yield func(field string, at float64) bool) {
+	d := h.Deadlines()
+	if d == nil {
+		return
+	} else if h.Table() != nil {
+		d.All()(yield)
+		return
+	}
+	var fields []string
+	for field := range h.All() {
+		fields = append(fields, field)
+	}
+	for _, field := range slices.Backward(fields[:d.Len()]) {
+		if at, _ := d.Score(field); !yield(field, at) {
+			return
+		}
+	}
+}
+
 // expire removes at most limit fields with a deadline before now, in the order of
 // their deadlines. It calls gone for each and returns their number.
 func (h *Hash) expire(now int64, limit int, gone func(field string)) int {
@@ -434,7 +470,7 @@ func (h *Hash) expire(now int64, limit int, gone func(field string)) int {
 	return n
 }
 
-// All yields fields and values, of a small hash in insertion order. The hash must
+// All yields fields and values, of a small hash in its order. The hash must
 // not be modified during the iteration.
 func (h *Hash) All() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) { h.each(yield) }
@@ -451,15 +487,7 @@ func (h *Hash) each(yield func(string, string) bool) {
 		}
 		return
 	}
-	p := h.smallPairs()
-	for at := 0; at < len(p); {
-		var field, value []byte
-		field, at = packed.ReadText(p, at)
-		value, at = packed.ReadText(p, at)
-		if !yield(packed.View(field), packed.View(value)) {
-			return
-		}
-	}
+	packed.EachPair(h.smallPairs(), yield)
 }
 
 // Scan passes about count fields to yield and returns the next cursor, 0 at the
@@ -607,8 +635,16 @@ func (h *Hash) Check() error {
 		return fmt.Errorf("hash of %d bytes in %d", h.e.valueSize(), h.e.valueCapacity())
 	}
 	var fields []string
+	last := int64(0)
 	for field := range h.All() {
-		fields = append(fields, field)
+		at, _ := h.DeadlineBytes(packed.Bytes(field))
+		if at == 0 {
+			at = math.MaxInt64
+		}
+		if at < last {
+			return fmt.Errorf("field %q with the deadline %d after one with %d", field, at, last)
+		}
+		fields, last = append(fields, field), at
 	}
 	slices.Sort(fields)
 	if n := len(fields); n != h.Len() || len(slices.Compact(fields)) != n {

@@ -11,10 +11,15 @@ import (
 	"unsafe"
 )
 
-// hashModel is a map with the insertion order of its fields.
+// hashModel is a map with the order of its fields, and their deadlines.
 type hashModel struct {
-	order  []string
-	values map[string]string
+	order     []string
+	values    map[string]string
+	deadlines map[string]int64
+}
+
+func newHashModel() *hashModel {
+	return &hashModel{values: map[string]string{}, deadlines: map[string]int64{}}
 }
 
 func (m *hashModel) set(field, value string) (added bool) {
@@ -29,12 +34,31 @@ func (m *hashModel) set(field, value string) (added bool) {
 func (m *hashModel) delete(field string) bool {
 	_, there := m.values[field]
 	delete(m.values, field)
+	delete(m.deadlines, field)
 	m.order = slices.DeleteFunc(m.order, func(f string) bool { return f == field })
 	return there
 }
 
+// expire sets a deadline, 0 for none. The fields that expire earlier come before it.
+func (m *hashModel) expire(field string, at int64) (had int64, ok bool) {
+	if _, ok = m.values[field]; !ok {
+		return 0, false
+	}
+	if had = m.deadlines[field]; at == 0 && had == 0 {
+		return 0, true
+	}
+	m.order = slices.DeleteFunc(m.order, func(f string) bool { return f == field })
+	place := len(m.order)
+	if delete(m.deadlines, field); at != 0 {
+		place = slices.IndexFunc(append(m.order, field), func(f string) bool { d, timed := m.deadlines[f]; return !timed || d >= at })
+		m.deadlines[field] = at
+	}
+	m.order = slices.Insert(m.order, place, field)
+	return had, true
+}
+
 func (m *hashModel) clone() *hashModel {
-	return &hashModel{slices.Clone(m.order), maps.Clone(m.values)}
+	return &hashModel{slices.Clone(m.order), maps.Clone(m.values), maps.Clone(m.deadlines)}
 }
 
 func sameHash(t *testing.T, h *Hash, m *hashModel) {
@@ -72,7 +96,7 @@ func TestHashModel(t *testing.T) {
 			h     *Hash
 			model *hashModel
 		}
-		pairs := []*pair{{new(Hash), &hashModel{values: map[string]string{}}}}
+		pairs := []*pair{{new(Hash), newHashModel()}}
 		variety, longest := []int{10, 25, 300}[seed%3], []int{9, 9, 9, 11}[seed%4]
 		for range 600 {
 			p := pairs[r.IntN(len(pairs))]
@@ -93,7 +117,13 @@ func TestHashModel(t *testing.T) {
 				if got, ok := p.h.Get(field); got != want || ok != there {
 					t.Fatalf("Get(%q) = %q, %v, want %q, %v", field, got, ok, want, there)
 				}
-			case op < 18 && len(pairs) < 6:
+			case op < 18:
+				at := int64(r.IntN(6))
+				had, there := p.model.expire(string(field), at)
+				if got, ok := p.h.SetDeadlineBytes(field, at); got != had || ok != there {
+					t.Fatalf("SetDeadlineBytes(%q, %d) = %d, %v, want %d, %v", field, at, got, ok, had, there)
+				}
+			case op < 19 && len(pairs) < 6:
 				pairs = append(pairs, &pair{Clone(p.h).(*Hash), p.model.clone()})
 			case p.h.Len() > 0:
 				n := r.IntN(p.h.Len() + 3)
@@ -240,7 +270,7 @@ func TestPackedHashModel(t *testing.T) {
 			e := db.Edit([]byte(key))
 			if e == nil {
 				e = db.AddHash([]byte(key), r.IntN(100))
-				models[key] = &hashModel{values: map[string]string{}}
+				models[key] = newHashModel()
 			}
 			m := models[key]
 			switch op := r.IntN(24); {
@@ -276,6 +306,7 @@ func TestPackedHashModel(t *testing.T) {
 			case op == 22 && m.values[string(field)] != "" && r.IntN(10) == 0:
 				e = db.Unpacked(e)
 				e.Value().(*Hash).SetDeadlineBytes(field, 1e15)
+				m.expire(string(field), 1e15)
 			case op == 23:
 				to := strings.Repeat("k", []int{1, 30, 300}[r.IntN(3)])
 				e = db.Move(e, db, []byte(to))

@@ -114,8 +114,8 @@ func writeHash(w *journal.Writer, h *Hash) {
 			return
 		}
 	}
-	if d := h.Deadlines(); d != nil {
-		w.Deadlines(d.All())
+	if h.Deadlines() != nil {
+		w.Deadlines(h.Timed)
 	}
 }
 

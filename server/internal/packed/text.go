@@ -28,6 +28,18 @@ func ReadText(p []byte, at int) (text []byte, next int) {
 	return p[at : at+n : at+n], at + n
 }
 
+// EachPair yields the pairs of p, as views of its memory.
+func EachPair(p []byte, yield func(field, value string) bool) {
+	for at := 0; at < len(p); {
+		var field, value []byte
+		field, at = ReadText(p, at)
+		value, at = ReadText(p, at)
+		if !yield(View(field), View(value)) {
+			return
+		}
+	}
+}
+
 // FindField returns the offsets of the value of a field in p, -1 if the field is
 // absent.
 func FindField(p []byte, field string) (value, end int) {
@@ -75,6 +87,21 @@ func Growth(value, end int, field, to []byte) int {
 func RemovePair(p []byte, value, end int, field []byte) []byte {
 	at := value - TextSize(len(field))
 	return append(p[:at], p[end:]...)
+}
+
+// MovePair moves the pair of field, whose value is at p[value:end], behind the first n of
+// the other pairs. O(len(p)).
+func MovePair(p []byte, value, end int, field []byte, n int) {
+	at := value - TextSize(len(field))
+	pair := append([]byte(nil), p[at:end]...)
+	others := append(p[:at], p[end:]...)
+	to := 0
+	for ; n > 0; n-- {
+		_, to = ReadText(others, to)
+		_, to = ReadText(others, to)
+	}
+	copy(p[to+len(pair):], others[to:])
+	copy(p[to:], pair)
 }
 
 // FindText returns the offsets of a text in p, -1 if it is absent.

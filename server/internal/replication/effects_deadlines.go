@@ -35,6 +35,9 @@ import (
 // runs, and with another value than no the stream does not continue after a restart.
 //
 // In the RDB file the deadlines are AUX fields, which Redis skips, see package rdb.
+//
+// The order of fields with equal deadlines in a small hash may differ in a replica: a value
+// that keeps its deadline is written as HSET, which removes it, and the deadline again.
 
 // deadlinesPrefix begins an argument of PING that contains commands.
 const deadlinesPrefix = "zsetd:"
