@@ -270,6 +270,10 @@ func (m *migration) options(c *engine.Call, key []byte) [][]byte {
 
 // run sends the keys, and deletes those that have arrived.
 func (m *migration) run(c *engine.Call, keys [][]byte) {
+	if m.host == "" { // for package net it is this machine
+		c.Reply.Error("IOERR error or timeout connecting to the client")
+		return
+	}
 	nc, err := net.DialTimeout("tcp", net.JoinHostPort(m.host, m.port), m.timeout)
 	if err != nil {
 		_, unknown := errors.AsType[*net.DNSError](err)

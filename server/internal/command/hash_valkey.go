@@ -52,7 +52,12 @@ func optionsAndFields(c *engine.Call, width int64, option func() bool) [][]byte 
 // expireArgsOfValkey reads the arguments of HEXPIRE after the key.
 func expireArgsOfValkey(c *engine.Call, unit engine.TimeUnit) (at int64, o expireOptions, fields [][]byte) {
 	time := c.Bytes()
-	fields = optionsAndFields(c, 1, func() bool { return o.option(c) })
+	fields = optionsAndFields(c, 1, func() bool {
+		if !o.option(c) {
+			c.Fail(unsupportedOption(c.Bytes()))
+		}
+		return true
+	})
 	o.check(c)
 	return memberDeadline(c, time, unit), o, fields
 }

@@ -278,7 +278,7 @@ func (o *expireOptions) option(c *engine.Call) bool {
 func parseExpireOptions(c *engine.Call) (o expireOptions) {
 	for c.More() {
 		if !o.option(c) {
-			c.Fail("ERR Unsupported option " + optionText(c.Bytes()))
+			c.Fail(unsupportedOption(c.Bytes()))
 		}
 	}
 	o.check(c)
@@ -294,6 +294,8 @@ func (o *expireOptions) check(c *engine.Call) {
 		c.Fail("ERR GT and LT options at the same time are not compatible")
 	}
 }
+
+func unsupportedOption(b []byte) string { return "ERR Unsupported option " + optionText(b) }
 
 // optionText returns an option as Redis's error texts have it: without line ends behind it.
 func optionText(b []byte) string { return strings.TrimRight(engine.Clip(b, len(b)), "\r\n") }

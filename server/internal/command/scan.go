@@ -72,7 +72,8 @@ func parseScanOptions(c *engine.Call) scanOptions {
 	return o
 }
 
-// read reads one option and its value, if it is one of these.
+// read reads one option and its value, if it is one of these. It fails for an option of
+// another command of the family.
 func (o *scanOptions) read(c *engine.Call) bool {
 	switch {
 	case c.Len() >= 2 && c.Is("COUNT"):
@@ -83,6 +84,10 @@ func (o *scanOptions) read(c *engine.Call) bool {
 		o.count = int(min(n, math.MaxInt32))
 	case c.Len() >= 2 && c.Is("MATCH"):
 		o.Pattern = scanPattern(c.Bytes())
+	case c.Is("NOVALUES"):
+		c.Fail("ERR NOVALUES option can only be used in HSCAN")
+	case c.Engine.Config.Valkey() && c.Is("NOSCORES"):
+		c.Fail("ERR NOSCORES option can only be used in ZSCAN")
 	default:
 		return false
 	}
