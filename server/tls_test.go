@@ -25,6 +25,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
@@ -274,6 +275,65 @@ func TestTLSClients(t *testing.T) {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log does not say %q: %s", want, log)
 		}
+	}
+}
+
+// TestTLSUser checks that clients are logged in as the users that their certificates name.
+func TestTLSUser(t *testing.T) {
+	p := newPKI(t, t.TempDir(), "ca")
+	p.issue("server", &x509.Certificate{})
+	srv, addr, _ := startTLS(t, p.config())
+	do := func(args ...any) any {
+		t.Helper()
+		reply, err := srv.Do(context.Background(), args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+	whoami := func(config *tls.Config) string {
+		t.Helper()
+		c, err := tls.Dial("tcp", addr, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		fmt.Fprint(c, "ACL WHOAMI\r\n")
+		reply, err := protocol.DecodeFrom(bufio.NewReader(c))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(reply)
+	}
+	do("CONFIG", "SET", "tls-auth-clients", "optional")
+	do("ACL", "SETUSER", "alice", "on", ">secret", "+@all")
+	do("ACL", "SETUSER", "bob", "off", "+@all")
+	named := func(name string) *tls.Config { return p.client(p.issue(name, &x509.Certificate{})) }
+	alice := named("alice")
+	alice.ClientSessionCache = tls.NewLRUClientSessionCache(1)
+	if got := whoami(alice); got != "default" {
+		t.Errorf("without the parameter: %s", got)
+	}
+	do("CONFIG", "SET", "tls-auth-clients-user", "cn")
+	for range 2 { // the second one resumes a session
+		if got := whoami(alice); got != "alice" {
+			t.Errorf("alice: %s", got)
+		}
+	}
+	for _, name := range []string{"bob", "nosuch", "alice "} {
+		do("ACL", "LOG", "RESET")
+		if got := whoami(named(name)); got != "default" {
+			t.Errorf("%q: %s", name, got)
+		}
+		if log := fmt.Sprint(do("ACL", "LOG")); !strings.Contains(log, "tls-cert") || !strings.Contains(log, name) {
+			t.Errorf("%q: ACL LOG has %s", name, log)
+		}
+	}
+	if got := whoami(p.client()); got != "default" {
+		t.Errorf("without a certificate: %s", got)
+	}
+	if info := do("INFO", "stats"); !strings.Contains(info.(string), "acl_access_denied_tls_cert:3\r\n") {
+		t.Errorf("INFO: %s", info)
 	}
 }
 

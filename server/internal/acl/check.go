@@ -17,11 +17,12 @@ const (
 	DeniedKey
 	DeniedAuth
 	DeniedChannel
+	DeniedCertificate // of a client of TLS: it names no user
 )
 
 // String returns the reason as ACL LOG shows it.
 func (d Denial) String() string {
-	return [...]string{"permitted", "database", "command", "key", "auth", "channel"}[d]
+	return [...]string{"permitted", "database", "command", "key", "auth", "channel", "tls-cert"}[d]
 }
 
 // Refusal returns the error, without a code, for a command that a user may not run.

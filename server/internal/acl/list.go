@@ -23,7 +23,7 @@ type List struct {
 	Owner       *User // the user of commands of the embedding program: unrestricted, in no list
 	AllChannels bool  // acl-pubsub-default
 	Log         []*LogEntry
-	Denials     [DeniedChannel + 1]int64 // since the server started, for INFO
+	Denials     [DeniedCertificate + 1]int64 // since the server started, for INFO
 
 	declared            bool // the configuration declares users
 	nextLogEntry        int64

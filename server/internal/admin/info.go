@@ -368,7 +368,7 @@ func infoStats(srv *engine.Engine, t *infotext.Text) {
 	t.Int("acl_access_denied_key", srv.ACL.Denials[acl.DeniedKey])
 	t.Int("acl_access_denied_channel", srv.ACL.Denials[acl.DeniedChannel])
 	t.Int("acl_access_denied_db", srv.ACL.Denials[acl.DeniedDatabase])
-	t.Int("acl_access_denied_tls_cert", 0)
+	t.Int("acl_access_denied_tls_cert", srv.ACL.Denials[acl.DeniedCertificate])
 }
 
 func infoReplication(srv *engine.Engine, t *infotext.Text) {

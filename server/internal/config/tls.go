@@ -11,6 +11,7 @@ type TLS struct {
 	ClientCertFile, ClientKeyFile, ClientKeyFilePass string
 
 	AuthClients           string
+	AuthClientsUser       string // the field of a certificate that names a user
 	Protocols             string
 	Ciphers, Ciphersuites string
 	SessionCaching        bool
@@ -34,6 +35,8 @@ func tlsConfigParameters() []Parameter {
 		file("tls-ca-cert-dir", func(p *TLS) *string { return &p.CACertDir }, "Directory of files with such certificates, in addition to tls-ca-cert-file."),
 		enum("tls-auth-clients", "yes", func(c *Settings) *string { return &c.TLS.AuthClients }, "no", "yes", "optional").
 			about("Whether clients must present a certificate: `yes`; `no`; or `optional`, which verifies a certificate if there is one."),
+		enum("tls-auth-clients-user", "off", func(c *Settings) *string { return &c.TLS.AuthClientsUser }, "CN", "off").
+			about("Field of a client's verified certificate that names the user that the client is logged in as: `CN`, the common name; or `off`."),
 		file("tls-protocols", func(p *TLS) *string { return &p.Protocols },
 			"Enabled TLS versions, separated by spaces: a contiguous range of `TLSv1`, `TLSv1.1`, `TLSv1.2`, `TLSv1.3`; empty means `TLSv1.2 TLSv1.3`."),
 		file("tls-ciphers", func(p *TLS) *string { return &p.Ciphers },

@@ -80,6 +80,16 @@ func (s *Session) LogDenial(reason acl.Denial, where acl.Context, object, userna
 	srv.ACL.Record(d, srv.Keys.Now(), ClampInt(srv.Config.ACLLogMaxLen))
 }
 
+// LogInByCertificate gives the session the user that a certificate names, or logs a
+// denial. The lock is held.
+func (s *Session) LogInByCertificate(name string) {
+	if u := s.Engine.ACL.Users[name]; u != nil && u.Enabled() {
+		s.User, s.Authenticated = u, true
+		return
+	}
+	s.LogDenial(acl.DeniedCertificate, acl.Toplevel, "", name)
+}
+
 // loadUsers applies the users of the configuration, or those of the file.
 func (srv *Engine) loadUsers(lines string) error {
 	a, path := srv.ACL, srv.Config.ACLFile

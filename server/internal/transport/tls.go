@@ -7,6 +7,8 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/binary"
 	"encoding/pem"
 	"errors"
@@ -383,7 +385,25 @@ func (c *netConn) handshake() bool {
 		return false
 	}
 	nc.SetDeadline(time.Time{})
+	c.logIn(nc)
 	return !c.sess.Ending() // a concurrent wake has set a deadline that is now cleared
+}
+
+// logIn logs the client in as the user that the common name of its certificate is, the first
+// if there are several, if tls-auth-clients-user says so.
+func (c *netConn) logIn(nc *tls.Conn) {
+	chains := nc.ConnectionState().VerifiedChains
+	if len(chains) == 0 {
+		return
+	}
+	names := chains[0][0].Subject.Names
+	i := slices.IndexFunc(names, func(n pkix.AttributeTypeAndValue) bool { return n.Type.Equal(asn1.ObjectIdentifier{2, 5, 4, 3}) })
+	e := c.sess.Engine
+	e.Mu.Lock()
+	defer e.Mu.Unlock()
+	if i >= 0 && e.Config.TLS.AuthClientsUser != "off" {
+		c.sess.LogInByCertificate(fmt.Sprint(names[i].Value))
+	}
 }
 
 // socketOf returns the connection below a TLS connection, or nc itself.
