@@ -16,7 +16,7 @@ type Absent struct {
 	Reason  string
 }
 
-// AbsentCommands lists the commands of Redis up to 8.4 that zsetd does not implement.
+// AbsentCommands lists the commands of Redis up to 8.6 that zsetd does not implement.
 func AbsentCommands() []Absent {
 	const oneNode = "a cluster has one node, with all slots"
 	return []Absent{
@@ -24,7 +24,7 @@ func AbsentCommands() []Absent {
 			"there are no sets of vectors"},
 		{"8.0", "modules", "JSON.* FT.* TS.* BF.* CF.* CMS.* TOPK.* TDIGEST.*",
 			"there are no documents, no search, no time series, no probabilistic structures"},
-		{"8.4", "cluster", "CLUSTER|MIGRATION", oneNode},
+		{"8.4", "cluster", "CLUSTER|MIGRATION CLUSTER|SYNCSLOTS TRIMSLOTS", oneNode},
 	}
 }
 
