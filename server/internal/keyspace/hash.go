@@ -132,7 +132,7 @@ func packsPairs(key, pairs int) bool {
 
 // entry returns a packed entry with the pairs of h. h must not be used afterwards.
 func (h *Hash) entry(key string, timed bool) *Entry {
-	e := newPackedHash(key, len(h.smallPairs()), timed)
+	e := newPackedPairs(isHash, key, len(h.smallPairs()), timed)
 	e.valueLen = uint8(h.Len())
 	e.setPairsSize(copy(e.pairs()[:len(h.smallPairs())], h.smallPairs()))
 	if !h.inEntry() {
@@ -141,11 +141,11 @@ func (h *Hash) entry(key string, timed bool) *Entry {
 	return e
 }
 
-// newPackedHash returns an entry with an empty embedded hash and capacity
-// bytes for pairs.
-func newPackedHash(key string, capacity int, timed bool) *Entry {
+// newPackedPairs returns an entry with an empty embedded value of a kind, isHash or isSet,
+// and capacity bytes for its pairs or members.
+func newPackedPairs(kind uint8, key string, capacity int, timed bool) *Entry {
 	e := allocate(key, max(pairsHeader+capacity, minPackedValue), timed)
-	e.flags = isHash | packedLayout
+	e.flags = kind | packedLayout
 	return e
 }
 
@@ -155,7 +155,7 @@ func (db *DB) AddHash(key []byte, capacity int) *Entry {
 		return db.Add(key, new(Hash))
 	}
 	capacity = min(capacity, maxPackedEntry-deadlineSize-pairsHeader-headerSize-len(key))
-	return db.add(newPackedHash(packed.View(key), capacity, false))
+	return db.add(newPackedPairs(isHash, packed.View(key), capacity, false))
 }
 
 // PairSize returns the number of bytes of a pair in a small hash.

@@ -56,10 +56,23 @@ type keyPage struct {
 
 const (
 	minSlots  = 16
-	maxSlots  = 256
+	maxSlots  = 255
 	maxUsed   = maxSlots - maxSlots/8
 	mergedMax = 96 // two sibling pages merge when they have this many entries or fewer
 )
+
+// slotsFor returns the number of slots of a page for n entries. Arrays of them fill size
+// classes of Go's allocator, which has 8 bytes before pointers of more than 512 bytes.
+func slotsFor(n int) int {
+	size := minSlots
+	for size-size/8 < n && size < 64 {
+		size += 8
+	}
+	for size-size/8 < n && size < maxSlots {
+		size = (size + 1) | 31 // 95, 127, 159, …
+	}
+	return size
+}
 
 func newKeyPage(depth uint8, prefix uint32, n int) *keyPage {
 	p := &keyPage{prefix: prefix, depth: depth}
@@ -69,20 +82,8 @@ func newKeyPage(depth uint8, prefix uint32, n int) *keyPage {
 
 // allocate gives the page free slots for n entries.
 func (p *keyPage) allocate(n int) {
-	size := minSlots
-	for size-size/8 < n {
-		switch {
-		case size < 64:
-			size += 8
-		case size < 128:
-			size += 16
-		default:
-			size += 32
-		}
-	}
-	p.tags = make([]uint16, size)
-	p.slots = make([]*Entry, size)
-	p.used = 0
+	size := slotsFor(n)
+	p.tags, p.slots, p.used = make([]uint16, size), make([]*Entry, size), 0
 }
 
 // home returns the home slot of a tag in a page of the given size, at which probing
@@ -123,6 +124,11 @@ func (p *keyPage) store(tag uint16, e *Entry) {
 func (p *keyPage) resize(n int) {
 	tags, slots := p.tags, p.slots
 	p.allocate(n)
+	p.storeAll(tags, slots)
+}
+
+// storeAll stores the entries of other slots.
+func (p *keyPage) storeAll(tags []uint16, slots []*Entry) {
 	for i, e := range slots {
 		if tags[i] != 0 {
 			p.store(tags[i], e)
@@ -181,8 +187,8 @@ func (t *keyTable) insert(e *Entry, h uint64) {
 		t.split(p, h)
 		p = t.page(h)
 	}
-	if size := len(p.tags); int(p.used) == size-size/8 {
-		p.resize(int(p.used) + 1)
+	if size := len(p.tags); int(p.used) == size-size/8 || p.used%8 == 0 && size < slotsFor(usual(t.n, p.depth)) {
+		p.resize(max(int(p.used)+1, usual(t.n, p.depth)))
 		t.capacity += len(p.tags) - size
 	}
 	p.store(uint16(h)|1, e)
@@ -192,20 +198,28 @@ func (t *keyTable) insert(e *Entry, h uint64) {
 // allocate makes the pages of an empty table. Without splits and with hardly any growth of
 // pages, the insertion of a million entries takes half of the time, and produces no garbage.
 func (t *keyTable) allocate() {
-	const usual = 160 // maximum average number of expected entries of a page; the average is at least half of it
-	for t.depth = 0; t.expected>>t.depth > usual; {
+	const most = 160 // maximum average number of expected entries of a page; the average is at least half of it
+	for t.depth = 0; t.expected>>t.depth > most; {
 		t.depth++
 	}
 	n := 1 << t.depth
 	t.pageOf, t.pages, t.deepest = make([]int32, n), make([]*keyPage, n), n
-	each := t.expected >> t.depth
-	each += int(math.Sqrt(float64(each))) // one standard deviation
+	each := usual(t.expected, t.depth)
 	for i := range t.pages {
 		p := newKeyPage(t.depth, uint32(i), each)
 		t.pageOf[i], t.pages[i] = int32(i), p
 		t.capacity += len(p.tags)
 	}
 	t.expected = 0
+}
+
+// usual returns the least number of entries for which a page of the given depth has slots
+// in a table of n entries: the average, and one and a half standard deviations. So nearly
+// all pages of a depth have the same size. Else a few of each size were left behind, each
+// of which retains a span of Go's allocator: 500 000 keys took 5 bytes more each.
+func usual(n int, depth uint8) int {
+	n >>= depth
+	return n + int(1.5*math.Sqrt(float64(n)))
 }
 
 // replace replaces the entry of e's key by e.
@@ -236,8 +250,9 @@ func (t *keyTable) split(p *keyPage, h uint64) {
 			ones += int(hashes[i] << p.depth >> 63)
 		}
 	}
-	low := newKeyPage(p.depth+1, p.prefix<<1, int(p.used)-ones)
-	high := newKeyPage(p.depth+1, p.prefix<<1|1, ones)
+	least := usual(t.n, p.depth+1)
+	low := newKeyPage(p.depth+1, p.prefix<<1, max(int(p.used)-ones, least))
+	high := newKeyPage(p.depth+1, p.prefix<<1|1, max(ones, least))
 	for i, e := range p.slots {
 		switch {
 		case p.tags[i] == 0:
@@ -303,19 +318,13 @@ func (t *keyTable) merge(p *keyPage) {
 		return
 	}
 	merged := newKeyPage(p.depth-1, p.prefix>>1, int(p.used+sibling.used))
-	for _, from := range []*keyPage{p, sibling} {
-		for i, e := range from.slots {
-			if from.tags[i] != 0 {
-				merged.store(from.tags[i], e)
-			}
-		}
-	}
+	merged.storeAll(p.tags, p.slots)
+	merged.storeAll(sibling.tags, sibling.slots)
 	t.capacity += len(merged.tags) - len(p.tags) - len(sibling.tags)
 	t.pages[k] = merged
 	t.setPage(int(k))
 	last := len(t.pages) - 1
-	t.pages[l] = t.pages[last]
-	t.pages[last] = nil
+	t.pages[l], t.pages[last] = t.pages[last], nil
 	t.pages = t.pages[:last]
 	if int(l) < last {
 		t.setPage(int(l))
@@ -400,11 +409,11 @@ func (t *keyTable) scan(cursor uint64, count int, yield func(*Entry)) (next uint
 		end := uint64(p.prefix+1) << (cursorBits - p.depth)
 		left := sorted[:0]
 		for i, e := range p.slots {
-			if e != nil {
-				hashes[i] = t.hash(e.Key()) >> (64 - cursorBits)
-				if hashes[i] >= cursor {
-					left = append(left, hashes[i])
-				}
+			if e == nil {
+				continue
+			}
+			if hashes[i] = t.position(e.Key()); hashes[i] >= cursor {
+				left = append(left, hashes[i])
 			}
 		}
 		if len(left) > count {
@@ -435,10 +444,8 @@ func (t *keyTable) random(r *rand.Rand) *Entry {
 	// page has. Every entry has the same probability. About half of the draws hit
 	// an entry.
 	for range 64 {
-		p, width := t.pages[0], maxSlots
-		if len(t.pages) > 1 {
-			p = t.pages[r.IntN(len(t.pages))]
-		} else {
+		p, width := t.pages[r.IntN(len(t.pages))], maxSlots
+		if len(t.pages) == 1 {
 			width = len(p.slots)
 		}
 		if i := r.IntN(width); i < len(p.slots) && p.slots[i] != nil {

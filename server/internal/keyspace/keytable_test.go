@@ -119,3 +119,37 @@ func TestKeyTableRandom(t *testing.T) {
 		}
 	}
 }
+
+// TestKeyPageSizes checks that the arrays of pages fill the size classes of Go's allocator,
+// and that nearly all pages of a depth have the same size.
+func TestKeyPageSizes(t *testing.T) {
+	for used := range maxUsed + 1 {
+		n := slotsFor(used)
+		if n-n/8 < used {
+			t.Errorf("a page of %d slots for %d entries", n, used)
+		}
+		if got := cap(append([]*Entry(nil), make([]*Entry, n)...)); got != n {
+			t.Errorf("a page of %d slots takes the memory of %d", n, got)
+		}
+	}
+	type class struct{ depth, slots int }
+	table, pages := newKeyTable(), map[class]int{}
+	for i := range 22_000 {
+		e := newString(fmt.Sprint(i), nil, false)
+		table.insert(e, table.hash(e.Key()))
+	}
+	for _, p := range table.pages {
+		pages[class{int(p.depth), len(p.slots)}]++
+	}
+	most := map[int]int{}
+	for c, n := range pages {
+		most[c.depth] = max(most[c.depth], n)
+	}
+	usual := 0
+	for _, n := range most {
+		usual += n
+	}
+	if usual < len(table.pages)*4/5 {
+		t.Errorf("pages by depth and slots: %v", pages)
+	}
+}

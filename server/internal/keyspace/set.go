@@ -126,7 +126,7 @@ func (v *setView) size() int {
 // afterwards.
 func (s *Set) entry(key string, timed bool) *Entry {
 	v := s.view()
-	e := newPackedSet(key, v.size(), timed)
+	e := newPackedPairs(isSet, key, v.size(), timed)
 	e.valueLen = uint8(v.n)
 	e.setPairsSize(v.size())
 	if v.encoding == listpack {
@@ -147,21 +147,13 @@ func (s *Set) entry(key string, timed bool) *Entry {
 	return e
 }
 
-// newPackedSet returns an entry with an empty embedded set and capacity bytes for
-// members.
-func newPackedSet(key string, capacity int, timed bool) *Entry {
-	e := allocate(key, max(pairsHeader+capacity, minPackedValue), timed)
-	e.flags = isSet | packedLayout
-	return e
-}
-
 // AddSet is Add for an empty set with capacity bytes for members.
 func (db *DB) AddSet(key []byte, capacity int) *Entry {
 	if !packsPairs(len(key), 0) {
 		return db.Add(key, new(Set))
 	}
 	capacity = min(capacity, maxPackedEntry-deadlineSize-pairsHeader-headerSize-len(key))
-	return db.add(newPackedSet(packed.View(key), capacity, false))
+	return db.add(newPackedPairs(isSet, packed.View(key), capacity, false))
 }
 
 // MemberSize returns the number of bytes of a member in an embedded set.
