@@ -76,13 +76,12 @@ func editHash(c *engine.Call, key []byte) (hashRef, bool) {
 	return hashRef{d}, ok
 }
 
-// createHash is create for hashRef. It allocates room for a field and its value,
-// and for the pairs in the remaining arguments.
-func createHash(c *engine.Call, key, field, value []byte) (d hashRef, ok bool) {
+// createHash is create for hashRef. It allocates room bytes for pairs, and those for the
+// pairs in the remaining arguments.
+func createHash(c *engine.Call, key []byte, room int) (d hashRef, ok bool) {
 	if d, ok = editHash(c, key); d.Entry != nil || !ok {
 		return d, ok
 	}
-	room := keyspace.PairSize(field, value)
 	for i := 0; i+1 < c.Len(); i += 2 {
 		room += keyspace.PairSize(c.Peek(i), c.Peek(i+1))
 	}
@@ -112,7 +111,7 @@ func hsetPairs(c *engine.Call) (added int, ok bool) {
 		c.Reply.Error(engine.WrongArity(c.Command.Name))
 		return 0, false
 	}
-	d, ok := createHash(c, key, nil, nil)
+	d, ok := createHash(c, key, 0)
 	if !ok {
 		return 0, false
 	}
@@ -140,7 +139,7 @@ func hsetnxRow() engine.Command {
 
 func hsetnx(c *engine.Call) {
 	key, field, value := c.Bytes(), c.Bytes(), c.Bytes()
-	d, ok := createHash(c, key, field, value)
+	d, ok := createHash(c, key, keyspace.PairSize(field, value))
 	if !ok {
 		return
 	}
@@ -378,7 +377,7 @@ func hincrby(c *engine.Call) {
 		return
 	}
 	const longest = "-9223372036854775808"
-	d, ok := createHash(c, key, field, protocol.BytesOf(longest))
+	d, ok := createHash(c, key, keyspace.PairSize(field, protocol.BytesOf(longest)))
 	if !ok {
 		return
 	}
@@ -421,7 +420,7 @@ func hincrbyfloat(c *engine.Call) {
 	if !c.OK() {
 		return
 	}
-	d, ok := createHash(c, key, field, text)
+	d, ok := createHash(c, key, keyspace.PairSize(field, text))
 	if !ok {
 		return
 	}
