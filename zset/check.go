@@ -28,7 +28,7 @@ func (s *Set) Check() error {
 
 func (f *packed) check() error {
 	n, size := int(f.n), f.bytes()
-	if n == 0 || n > packedMax || n > int(f.capacity) || f.free() < 0 || int(f.start) > size {
+	if n > packedMax || n > int(f.capacity) || f.free() < 0 || int(f.start) > size {
 		return fmt.Errorf("packed: %d elements, capacity %d, %d bytes, members start at %d", n, f.capacity, size, f.start)
 	}
 	live, taken := 0, make([]bool, size)

@@ -248,6 +248,55 @@ func TestPackedAllocations(t *testing.T) {
 	}
 }
 
+// TestGrow checks that members for which a set has grown need one allocation, that Grow
+// itself changes nothing, and that clones of the set stay as they are.
+func TestGrow(t *testing.T) {
+	perBuffer := testing.AllocsPerRun(20, func() { newPacked(5, 40, false) })
+	for _, have := range []int{0, 1, 30, packedMax - 10, packedMax, 2 * packedMax} {
+		for _, unit := range []float64{1, 0.25} {
+			var s Set
+			for i := range have {
+				s.Add(fmt.Sprintf("old:%03d", i), float64(i))
+			}
+			var members [][]byte
+			var scores []float64
+			for i := range 10 {
+				members = append(members, fmt.Appendf(nil, "new:%03d", i))
+				scores = append(scores, float64(7*i)*unit)
+			}
+			before, clone := collect(s.All()), s.Clone()
+			s.Grow(len(members), 7*len(members), scores)
+			s.SetMark(true)
+			if got := collect(s.All()); !slices.Equal(got, before) || s.Check() != nil || s.Marked() != (have > 0) {
+				t.Fatalf("%d elements became %v: %v", have, got, s.Check())
+			}
+			allocated := testing.AllocsPerRun(10, func() {
+				grown := s.Clone() // a copy in an allocation of its own, with the Set
+				grown.Grow(len(members), 7*len(members), scores)
+				for i, member := range members {
+					grown.AddIfBytes(member, scores[i], 0)
+				}
+				if have+len(members) == grown.Len() {
+					return
+				}
+				t.Errorf("%d elements, want %d", grown.Len(), have+len(members))
+			})
+			if allocated > 1+perBuffer && have+len(members) <= packedMax {
+				t.Errorf("%v allocations for %d members beside %d", allocated, len(members), have)
+			}
+			for i, member := range members {
+				s.AddIfBytes(member, scores[i], 0)
+			}
+			if err := s.Check(); err != nil {
+				t.Fatal(err)
+			}
+			if got := collect(clone.All()); !slices.Equal(got, before) {
+				t.Errorf("a clone became %v", got)
+			}
+		}
+	}
+}
+
 // BenchmarkRepresentations compares packed and indexed sets of the same sizes.
 func BenchmarkRepresentations(b *testing.B) {
 	for _, size := range []int{5, 16, 64, packedMax - 1} {

@@ -280,6 +280,18 @@ func (s *Set) AddIfBytes(member []byte, score float64, cond Cond) (o Outcome, ol
 	return o, old
 }
 
+// Grow allocates the memory for n more members of size bytes together, whose scores are
+// among scores, as far as the set lacks it and stays small: up to 128 elements. Without it,
+// a small set allocates for nearly every member. If fewer members are added, the set keeps
+// the memory until its buffer is next copied. It must not be called during an iteration.
+// O(Len + len(scores)).
+func (s *Set) Grow(n, size int, scores []float64) {
+	if f, ok := s.packed(); ok && n > 0 && f.len()+n <= packedMax && size <= n*packedMemberMax {
+		wide := slices.ContainsFunc(scores, func(score float64) bool { return !isNarrow(score) })
+		s.setPacked(f.writable(n, n+size, wide))
+	}
+}
+
 // Incr adds delta to the score of member under conditions, and returns the new
 // score. A new member starts at 0. O(log n).
 func (s *Set) Incr(member string, delta float64, cond Cond) (o Outcome, score float64) {
@@ -522,8 +534,8 @@ func (s *Set) SetMark(on bool) {
 	case s.Marked() == on:
 	case !ok:
 		s.indexed().marked = on
-	case f != nil:
-		f = f.writable(0, false)
+	case f.len() > 0:
+		f = f.writable(0, 0, false)
 		f.size ^= packedMarked
 		s.setPacked(f)
 	}

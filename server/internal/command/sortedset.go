@@ -160,6 +160,9 @@ func zaddScores(c *engine.Call, key []byte, o zaddOptions, scores []float64, pai
 		zincrScore(c, key, s, pairs[1], scores[0], o.cond)
 	default:
 		added, updated, changed := 0, 0, false
+		if !o.has(zset.XX) {
+			growZset(c, s, scores, pairs)
+		}
 		for i, score := range scores {
 			if s == nil {
 				break // XX, and the key does not exist
@@ -237,6 +240,21 @@ func storedScore(c *engine.Call, s *zset.Set, member []byte, score float64) floa
 		return 0
 	}
 	return score
+}
+
+// growZset allocates the memory for the members of pairs that a small set lacks.
+func growZset(c *engine.Call, s *zset.Set, scores []float64, pairs [][]byte) {
+	if len(scores) == 1 || s.Len()+len(scores) > c.Limits().ZsetMaxListpackEntries {
+		return
+	}
+	n, size := 0, 0
+	for i := range scores {
+		member := pairs[2*i+1]
+		if _, there := s.ScoreBytes(member); !there {
+			n, size = n+1, size+len(member)
+		}
+	}
+	s.Grow(n, size, scores)
 }
 
 // updateZsetEncoding makes s a skiplist if its new member exceeds the limits of a listpack.
