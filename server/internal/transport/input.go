@@ -101,7 +101,9 @@ func (c *input) filled(n int) bool {
 	return ok
 }
 
-// parse parses the next commands, at most as many as a turn runs.
+// parse parses the next commands, at most as many as a turn runs, and those of many
+// arguments only until their list is half of what a connection keeps: a list that is
+// dropped after each turn grows from nothing for the next.
 func (c *input) parse() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -118,7 +120,7 @@ func (c *input) parse() (err error) {
 	l := c.lists
 	l.forget()
 	c.batch, c.kept = nil, false
-	for len(l.commands) < limit {
+	for len(l.commands) < limit && len(l.arena) < keepArena/2 {
 		args, ok, err := c.reader.Next(l.arena)
 		if err != nil && len(l.commands) == 0 {
 			return err
