@@ -616,13 +616,13 @@ func TestStuckReplica(t *testing.T) {
 func TestCutLink(t *testing.T) {
 	primary, replica := zsetdNode(t, nil), zsetdNode(t, nil)
 	replica.follow(primary)
-	const cuts = 20
+	const cuts = 70
 	began := time.Now()
 	for i := range cuts {
 		primary.run("CLIENT KILL TYPE replica")
 		wait.Until(t, "the replica is back", func() bool { return primary.info("sync_partial_ok") == strconv.Itoa(i+1) })
 	}
-	if took := time.Since(began); took > cuts*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("%d returns took %v", cuts, took)
 	}
 	primary.run("SET key 1")

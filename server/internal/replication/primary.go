@@ -415,7 +415,7 @@ func (p *Primary) Replied(s *engine.Session, cmd *engine.Command, mark int) {
 		p.engine.UnexpectedErrors++
 		text, _, _ := bytes.Cut(s.Out.Bytes()[mark+1:], []byte{'\r'})
 		p.log.Error("== CRITICAL == This master is sending an error to its replica: '" +
-			engine.Clip(bytes.TrimPrefix(text, []byte("ERR ")), 200) + "' after processing the command '" + name + "'")
+			engine.Clip(bytes.TrimPrefix(text, []byte("ERR ")), 200) + "', which has sent the command '" + name + "'")
 	}
 	s.Kill()
 }
