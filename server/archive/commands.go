@@ -1,8 +1,10 @@
 package archive
 
 import (
+	"fmt"
 	"hash/maphash"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/keyspace"
@@ -75,6 +77,30 @@ func (v Value) WithoutDeadlines() Value {
 		}
 		v.Value = x
 	}
+	return v
+}
+
+// Portable returns the value as Redis before 7.0 has it: a stream without the numbers of entries
+// added and read, without the highest deleted ID, and without consumers that have no entries,
+// which Redis before 6.2 cannot create. O(elements).
+func (v Value) Portable() Value {
+	if _, stream := v.Value.(*sequence.Stream); !stream {
+		return v
+	}
+	limits := keyspace.DefaultLimits()
+	codec := rdb.NewCodec(&limits)
+	x, err := codec.Payload(codec.AppendPortable(nil, v.Value))
+	if err != nil {
+		panic(fmt.Sprintf("BUG: a payload that was just made cannot be read: %v", err))
+	}
+	for _, g := range x.(*sequence.Stream).Groups() {
+		for _, c := range slices.Clone(g.Consumers()) {
+			if c.Len() == 0 {
+				g.RemoveConsumer(c)
+			}
+		}
+	}
+	v.Value = x
 	return v
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/zsetd/zsetd/server/archive"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
-	"github.com/zsetd/zsetd/server/internal/sequence"
 	"github.com/zsetd/zsetd/server/rdb"
 	"github.com/zsetd/zsetd/zset"
 )
@@ -226,32 +224,9 @@ func (m *move) same(a, b archive.Value) bool {
 		b = b.WithoutDeadlines() // see foldCompanions
 	}
 	if m.t.form() == rdb.Redis5 {
-		a, b = portable(a), portable(b)
+		a, b = a.Portable(), b.Portable()
 	}
 	return archive.Same(a, b)
-}
-
-// portable returns a value as Redis before 7.0 has it: a stream without the numbers of entries
-// added and read, without the highest deleted ID, and without consumers that have no entries,
-// which Redis before 6.2 cannot create.
-func portable(v archive.Value) archive.Value {
-	if _, stream := v.Value.(*sequence.Stream); stream {
-		limits := keyspace.DefaultLimits()
-		codec := rdb.NewCodec(&limits)
-		x, err := codec.Payload(codec.AppendPortable(nil, v.Value))
-		if err != nil {
-			panic(fmt.Sprintf("BUG: a payload that was just made cannot be read: %v", err))
-		}
-		for _, g := range x.(*sequence.Stream).Groups() {
-			for _, c := range slices.Clone(g.Consumers()) {
-				if c.Len() == 0 {
-					g.RemoveConsumer(c)
-				}
-			}
-		}
-		v.Value = x
-	}
-	return v
 }
 
 // compareNames checks that each side has the keys of the other.
