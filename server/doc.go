@@ -63,6 +63,7 @@
 //	internal/luacompiler  Lua sources to code of that interpreter
 //	internal/hotkeys      the keys that take the most
 //	internal/infotext     the text of INFO
+//	internal/version      the version of the program, and that of Redis as which it acts
 //	internal/latencylog   the worst latencies of events
 //	internal/memberlist   the members that an event has changed
 //	internal/nameindex    commands by name

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/version"
 )
 
 // Tests of what the commands that Redis does not have say of themselves, and of the
@@ -23,7 +24,7 @@ func TestDocsOfOwnCommands(t *testing.T) {
 	defer srv.Close()
 	var own []string
 	for _, c := range engine.NewTable(families()).Rows {
-		if c.Since != engine.ExtensionSince {
+		if c.Since != version.Extension {
 			continue
 		}
 		own = append(own, c.Name)
@@ -35,7 +36,7 @@ func TestDocsOfOwnCommands(t *testing.T) {
 		for _, pair := range reply.(protocol.Map)[0].Value.(protocol.Map) {
 			facts[pair.Key.(string)] = pair.Value
 		}
-		if facts["since"] != engine.ExtensionSince || facts["group"] != "sorted-set" {
+		if facts["since"] != version.Extension || facts["group"] != "sorted-set" {
 			t.Errorf("%s: since %v, group %v", c.Name, facts["since"], facts["group"])
 		}
 		for _, name := range []string{"summary", "complexity", "arguments"} {
@@ -79,7 +80,7 @@ func TestSyntaxInErrors(t *testing.T) {
 		}
 	}
 	for _, c := range engine.NewTable(families()).Rows {
-		if s := protocol.PlainSyntax(c.Syntax); c.Since == engine.ExtensionSince && (strings.ContainsAny(s, ":()") || strings.Contains(s, "  ")) {
+		if s := protocol.PlainSyntax(c.Syntax); c.Since == version.Extension && (strings.ContainsAny(s, ":()") || strings.Contains(s, "  ")) {
 			t.Errorf("%s: %s", c.Name, s)
 		}
 	}

@@ -127,6 +127,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		"server/internal/histogram":   {"-net -os -io -log/slog", "an algorithm on numbers"},
 		"server/internal/memberlist":  {"-net -os -io -log/slog", "a format of texts"},
 		"server/internal/hotkeys":     {"-net -os -io -log/slog", "an algorithm on keys and numbers"},
+		"server/internal/version":     {"-net -os -io -log/slog", "facts: the server that has them is above it"},
 		"server/internal/infotext":    {"-net -os -io -log/slog", "a form of text: the fields are above it"},
 		"server/internal/scriptcache": {"-net -os -io -log/slog", "a script is of any type"},
 		"server/internal/slotstats":   {"-net -os -io -log/slog", "counters: commands and slots are above it"},
@@ -156,7 +157,7 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server/internal/engine": {
 			"protocol server/archive server/internal/acl server/internal/address server/internal/clock server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist server/internal/process server/rdb server/internal/score server/internal/script server/internal/subscription server/internal/tracking zset " +
-				"server/internal/glob server/internal/histogram server/internal/hotkeys server/internal/infotext server/internal/keyslot server/internal/latencylog server/internal/longdouble server/internal/memberlist server/internal/nameindex server/internal/remote server/internal/scriptcache server/internal/slotstats " +
+				"server/internal/glob server/internal/histogram server/internal/hotkeys server/internal/infotext server/internal/keyslot server/internal/latencylog server/internal/longdouble server/internal/memberlist server/internal/nameindex server/internal/remote server/internal/scriptcache server/internal/slotstats server/internal/version " +
 				"github.com/yuin/gopher-lua github.com/zeebo/xxh3 golang.org/x/sys",
 			"the engine executes commands and has none: the packages with handlers are above it",
 		},
@@ -166,12 +167,12 @@ func mayImport() map[string]struct{ imports, why string } {
 		},
 		"server/internal/command": {
 			"protocol server/internal/bitmap server/internal/config server/internal/geo server/internal/hyperloglog server/internal/keyspace server/internal/lcs server/internal/score server/internal/sequence server/rdb zset " +
-				"server/internal/engine server/internal/glob server/internal/keyslot server/internal/longdouble github.com/zeebo/xxh3",
+				"server/internal/engine server/internal/glob server/internal/keyslot server/internal/longdouble server/internal/version github.com/zeebo/xxh3",
 			"a handler sees only its Call: not files, networks, scripts or the handlers about the server",
 		},
 		"server/internal/admin": {
 			"protocol server/internal/acl server/internal/config server/internal/keyspace server/internal/sequence server/internal/persist zset server/internal/command server/internal/engine server/internal/process server/internal/glob " +
-				"server/internal/histogram server/internal/hotkeys server/internal/infotext server/internal/keyslot server/internal/latencylog server/internal/slotstats server/internal/subscription server/internal/tracking",
+				"server/internal/histogram server/internal/hotkeys server/internal/infotext server/internal/keyslot server/internal/latencylog server/internal/slotstats server/internal/subscription server/internal/tracking server/internal/version",
 			"these handlers show the state of the engine: transports, files and scripts are the engine's",
 		},
 		"server/internal/stream": {
@@ -187,7 +188,7 @@ func mayImport() map[string]struct{ imports, why string } {
 			"these handlers change subscriptions: the engine delivers messages",
 		},
 		"server/internal/scripting": {
-			"protocol server/internal/keyspace server/rdb server/internal/script server/internal/luaconv server/internal/command server/internal/engine server/internal/glob " +
+			"protocol server/internal/keyspace server/rdb server/internal/script server/internal/luaconv server/internal/command server/internal/engine server/internal/glob server/internal/version " +
 				"github.com/yuin/gopher-lua",
 			"scripts call commands through the engine, as clients do",
 		},

@@ -5,6 +5,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/acl"
 	"github.com/zsetd/zsetd/server/internal/command"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/version"
 )
 
 // ConnectionCommands returns the rows of the commands on the connection.
@@ -89,10 +90,10 @@ func helloRow() engine.Command {
 }
 
 func hello(c *engine.Call) {
-	version := c.Reply.Version()
+	resp := c.Reply.Version()
 	if c.More() {
-		version = int(c.IntIn(-1<<31, 1<<31-1, "ERR Protocol version is not an integer or out of range"))
-		if c.Err() == "" && version != 2 && version != 3 {
+		resp = int(c.IntIn(-1<<31, 1<<31-1, "ERR Protocol version is not an integer or out of range"))
+		if c.Err() == "" && resp != 2 && resp != 3 {
 			c.Fail("NOPROTO unsupported protocol version")
 		}
 	}
@@ -135,7 +136,7 @@ func hello(c *engine.Call) {
 		s.Name = string(name)
 	}
 	r := c.Reply
-	r.SetVersion(version)
+	r.SetVersion(resp)
 	zone, fields := s.Engine.Config.AvailabilityZone(), 7
 	if zone != "" {
 		fields++
@@ -144,9 +145,9 @@ func hello(c *engine.Call) {
 	r.BulkString("server")
 	r.BulkString("redis")
 	r.BulkString("version")
-	r.BulkString(engine.RedisVersion)
+	r.BulkString(version.Redis)
 	r.BulkString("proto")
-	r.Int(int64(version))
+	r.Int(int64(resp))
 	r.BulkString("id")
 	r.Int(s.ID)
 	r.BulkString("mode")

@@ -19,6 +19,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/persist"
 	"github.com/zsetd/zsetd/server/internal/process"
 	"github.com/zsetd/zsetd/server/internal/subscription"
+	"github.com/zsetd/zsetd/server/internal/version"
 )
 
 // infoSection is a section of INFO. "all" includes those that are not in the
@@ -93,9 +94,9 @@ func supervisor(srv *engine.Engine) string {
 }
 
 func infoServer(srv *engine.Engine, t *infotext.Text) {
-	version, revision, dirty := engine.BuildVersion()
+	own, revision, dirty := version.Build()
 	t.Title("Server")
-	t.Field("redis_version", engine.RedisVersion)
+	t.Field("redis_version", version.Redis)
 	t.Field("redis_git_sha1", revision[:8])
 	t.Field("redis_git_dirty", dirty)
 	t.Field("redis_build_id", revision[:16])
@@ -107,7 +108,7 @@ func infoServer(srv *engine.Engine, t *infotext.Text) {
 	t.Field("atomicvar_api", "go")
 	t.Field("gcc_version", "0.0.0")
 	t.Field("go_version", strings.TrimPrefix(runtime.Version(), "go"))
-	t.Field("zsetd_version", version)
+	t.Field("zsetd_version", own)
 	t.Int("goroutines", int64(runtime.NumGoroutine()))
 	t.Int("process_id", int64(os.Getpid()))
 	t.Field("process_supervised", supervisor(srv))
@@ -157,9 +158,9 @@ func infoServer(srv *engine.Engine, t *infotext.Text) {
 // the version of Redis whose commands the server has. zsetd is the version of the
 // module.
 func Version() string {
-	version, revision, dirty := engine.BuildVersion()
-	return fmt.Sprintf("zsetd server v=%s sha=%s:%s malloc=go bits=%d build=%s zsetd=%s go=%s", engine.RedisVersion, revision[:8], dirty,
-		strconv.IntSize, revision[:16], version, strings.TrimPrefix(runtime.Version(), "go"))
+	own, revision, dirty := version.Build()
+	return fmt.Sprintf("zsetd server v=%s sha=%s:%s malloc=go bits=%d build=%s zsetd=%s go=%s", version.Redis, revision[:8], dirty,
+		strconv.IntSize, revision[:16], own, strings.TrimPrefix(runtime.Version(), "go"))
 }
 
 // operatingSystem returns system, release and machine as uname does.

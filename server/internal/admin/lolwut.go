@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/version"
 )
 
 // LOLWUT draws a random picture: by default a sunflower, whose seed number i is at
@@ -15,9 +16,9 @@ import (
 
 // lolwut is the handler of LOLWUT.
 func lolwut(c *engine.Call) {
-	version := int64(7)
+	picture := int64(7)
 	if c.Len() >= 2 && c.Is("VERSION") {
-		version = c.Int()
+		picture = c.Int()
 	}
 	// Sizes are optional; further arguments are ignored, as in Redis.
 	size := func(initial, limit int64) int {
@@ -27,7 +28,7 @@ func lolwut(c *engine.Call) {
 		return int(min(max(c.Int(), 1), limit))
 	}
 	draw, title := sunflower, "Sunflower, by rank and golden angle"
-	switch version {
+	switch picture {
 	case 5:
 		columns, perRow, perColumn := size(66, 1000), size(8, 200), size(12, 200)
 		draw = func(r *rand.Rand) string { return schotter(r, columns, perRow, perColumn) }
@@ -40,7 +41,7 @@ func lolwut(c *engine.Call) {
 	if !c.OK() {
 		return
 	}
-	c.Reply.Verbatim("txt", draw(c.Rand())+"\n"+title+". Redis ver. "+engine.RedisVersion+"\n")
+	c.Reply.Verbatim("txt", draw(c.Rand())+"\n"+title+". Redis ver. "+version.Redis+"\n")
 }
 
 // canvas is a picture of dots; Braille characters show two by four of them.

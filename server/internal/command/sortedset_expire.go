@@ -6,6 +6,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/score"
+	"github.com/zsetd/zsetd/server/internal/version"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -13,7 +14,7 @@ import (
 // memberttl.go), and the command that adds members with deadlines, limits the
 // length of a set and assigns tickets.
 func SortedSetExpireCommands() []engine.Command {
-	return append(memberTTLCommands("z", "sorted-set", engine.ExtensionSince, "members of a sorted set", timedSortedSet),
+	return append(memberTTLCommands("z", "sorted-set", version.Extension, "members of a sorted set", timedSortedSet),
 		zaddexRow(),
 	)
 }
@@ -61,7 +62,7 @@ func scoreOrTicket(c *engine.Call, b []byte) (float64, bool) {
 func zaddexRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zaddex", Arity: -6, Flags: "write denyoom fast", Keys: "1 RW access update",
-		Group: "sorted-set", Since: engine.ExtensionSince,
+		Group: "sorted-set", Since: version.Extension,
 		Complexity: "O((M + T) log N), M members given, T trimmed, N members of the sorted set",
 		Summary:    "Add members with scores, with a time to live, a maximum length, or tickets for scores",
 		Syntax: "key condition:[NX|XX] comparison:[GT|LT] [change:CH] [increment:INCR] " +

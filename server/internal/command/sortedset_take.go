@@ -7,6 +7,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/score"
+	"github.com/zsetd/zsetd/server/internal/version"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -105,7 +106,7 @@ func (o *takeOptions) take(c *engine.Call, key []byte, s *zset.Set) (taken []zse
 func zpopbyscoreRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zpopbyscore", Arity: -4, Flags: "write fast", Keys: "1 RW access delete",
-		Group: "sorted-set", Since: engine.ExtensionSince,
+		Group: "sorted-set", Since: version.Extension,
 		Complexity: "O(M log N), N members of the sorted set, M removed",
 		Summary:    "Remove the lowest or highest members with a score from min to max, and return them",
 		Syntax:     "key min max [MAX] [COUNT count]",
@@ -117,7 +118,7 @@ func zpopbyscore(c *engine.Call) { takeNow(c, takeOptions{}) }
 func zclaimRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zclaim", Arity: -5, Flags: "write denyoom fast", Keys: "1 RW access update",
-		Group: "sorted-set", Since: engine.ExtensionSince,
+		Group: "sorted-set", Since: version.Extension,
 		Complexity: "O(M log N), N members of the sorted set, M claimed",
 		Summary:    "Give the lowest members with a score from min to max a new score, and return them",
 		Syntax:     "key min max newscore [COUNT count] [LEASE]",
@@ -146,7 +147,7 @@ func takeNow(c *engine.Call, o takeOptions) {
 func bzpopbyscoreRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "bzpopbyscore", Arity: -6, Flags: "write blocking", Keys: "2# RW access delete",
-		Group: "sorted-set", Since: engine.ExtensionSince,
+		Group: "sorted-set", Since: version.Extension,
 		Complexity: "O(K + M log N), K keys, N members of the sorted set, M removed",
 		Summary:    "As ZPOPBYSCORE, and wait up to timeout seconds for members",
 		Syntax:     "timeout numkeys key [key ...] min max [MAX] [COUNT count]",
@@ -158,7 +159,7 @@ func bzpopbyscore(c *engine.Call) { takeOrWait(c, takeOptions{}) }
 func bzclaimRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "bzclaim", Arity: -7, Flags: "write denyoom blocking", Keys: "2# RW access update",
-		Group: "sorted-set", Since: engine.ExtensionSince,
+		Group: "sorted-set", Since: version.Extension,
 		Complexity: "O(K + M log N), K keys, N members of the sorted set, M claimed",
 		Summary:    "As ZCLAIM, and wait up to timeout seconds for members",
 		Syntax:     "timeout numkeys key [key ...] min max newscore [COUNT count] [LEASE]",
@@ -200,7 +201,7 @@ func takeOrWait(c *engine.Call, o takeOptions) {
 func zremifeqRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
 		Name: "zremifeq", Arity: -4, Flags: "write fast", Keys: "1 RW access delete",
-		Group: "sorted-set", Since: engine.ExtensionSince,
+		Group: "sorted-set", Since: version.Extension,
 		Complexity: "O(M log N), M members given, N members of the sorted set",
 		Summary:    "Remove the members that have the given scores",
 		Syntax:     "key score member [score member ...]",

@@ -22,6 +22,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/persist"
 	"github.com/zsetd/zsetd/server/internal/slotstats"
 	"github.com/zsetd/zsetd/server/internal/tracking"
+	"github.com/zsetd/zsetd/server/internal/version"
 	"github.com/zsetd/zsetd/server/rdb"
 )
 
@@ -209,8 +210,8 @@ func New(o Options, p Parts) (*Engine, error) {
 
 // logStart logs the server's version and files.
 func (srv *Engine) logStart() {
-	version, _, _ := BuildVersion()
-	args := []any{"version", version, "redis_version", RedisVersion, "pid", os.Getpid()}
+	own, _, _ := version.Build()
+	args := []any{"version", own, "redis_version", version.Redis, "pid", os.Getpid()}
 	if srv.ConfigFile != "" {
 		args = append(args, "config", srv.ConfigFile)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/address"
 	"github.com/zsetd/zsetd/server/internal/remote"
 	"github.com/zsetd/zsetd/server/internal/subscription"
+	"github.com/zsetd/zsetd/server/internal/version"
 )
 
 // Forwarding: the data have moved to another server or cluster (parameter forward-to),
@@ -173,7 +174,7 @@ func (s *Session) addForwarded(r *remote.Request, cmd *Command, argv [][]byte) {
 // function of the library of "zsetd functions", with the same arguments: those with one
 // key that do not wait.
 func (c *Command) isFunction() bool {
-	return c.Since == ExtensionSince && c.Group == "sorted-set" && !c.Spec.Flags().Has(protocol.Blocking)
+	return c.Since == version.Extension && c.Group == "sorted-set" && !c.Spec.Flags().Has(protocol.Blocking)
 }
 
 // toUpstream returns the connection of the session, which it makes if there is none.

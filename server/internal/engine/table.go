@@ -11,6 +11,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/nameindex"
+	"github.com/zsetd/zsetd/server/internal/version"
 )
 
 // Command is a row of facts and its handler. A container such as CONFIG has
@@ -71,7 +72,7 @@ type entry struct {
 // WrongArity is the error for too few or too many arguments: Redis's, plus the
 // syntax for a command that Redis does not have.
 func (c *Command) WrongArity() string {
-	if c.Since != ExtensionSince {
+	if c.Since != version.Extension {
 		return WrongArity(c.Name)
 	}
 	return WrongArity(c.Name) + ": " + strings.ToUpper(c.Name) + " " + protocol.PlainSyntax(c.Syntax)

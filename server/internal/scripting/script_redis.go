@@ -15,6 +15,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/luaconv"
 	"github.com/zsetd/zsetd/server/internal/script"
+	"github.com/zsetd/zsetd/server/internal/version"
 )
 
 // api is the table redis of scripts, or the table server, which has the words of Valkey in
@@ -78,9 +79,9 @@ func (a *api) constants(t *lua.LTable) {
 	for i, name := range []string{"LOG_DEBUG", "LOG_VERBOSE", "LOG_NOTICE", "LOG_WARNING"} {
 		t.RawSetString(name, lua.LNumber(i))
 	}
-	t.RawSetString("REDIS_VERSION", lua.LString(engine.RedisVersion))
+	t.RawSetString("REDIS_VERSION", lua.LString(version.Redis))
 	n := 0
-	for part := range strings.SplitSeq(engine.RedisVersion, ".") {
+	for part := range strings.SplitSeq(version.Redis, ".") {
 		d, err := strconv.Atoi(part)
 		if err != nil {
 			panic("BUG: invalid version")

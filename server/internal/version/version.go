@@ -1,36 +1,35 @@
-package engine
+package version
 
 import (
 	"runtime/debug"
 	"strings"
 )
 
-// RedisVersion is the version of Redis whose commands and replies zsetd implements.
-// Clients read it to find out which features they may use.
-const RedisVersion = "8.6.3"
+// Redis is the version of Redis whose commands and replies zsetd implements. Clients read it
+// to find out which features they may use.
+const Redis = "8.6.3"
 
-// ExtensionSince is the version in COMMAND DOCS for commands that Redis does not have:
-// the version of zsetd that introduced them.
-const ExtensionSince = "zsetd 0.1.0"
+// Extension is the version in COMMAND DOCS for commands that Redis does not have: the version
+// of zsetd that introduced them.
+const Extension = "zsetd 0.1.0"
 
-// BuildVersion returns the version that the program was built from, as far as
-// known.
-func BuildVersion() (version, revision, dirty string) {
+// Build returns the version that the program was built from, as far as known.
+func Build() (number, revision, dirty string) {
 	const module = "github.com/zsetd/zsetd"
-	version, revision, dirty = "unknown", strings.Repeat("0", 40), "0"
+	number, revision, dirty = "unknown", strings.Repeat("0", 40), "0"
 	build, ok := debug.ReadBuildInfo()
 	if !ok {
-		return version, revision, dirty
+		return number, revision, dirty
 	}
 	if build.Main.Path != module {
 		for _, dep := range build.Deps {
 			if dep.Path == module {
-				version = dep.Version
+				number = dep.Version
 			}
 		}
-		return version, revision, dirty
+		return number, revision, dirty
 	}
-	version = build.Main.Version
+	number = build.Main.Version
 	for _, s := range build.Settings {
 		switch {
 		case s.Key == "vcs.revision" && len(s.Value) >= 16:
@@ -39,5 +38,5 @@ func BuildVersion() (version, revision, dirty string) {
 			dirty = "1"
 		}
 	}
-	return version, revision, dirty
+	return number, revision, dirty
 }
