@@ -30,18 +30,24 @@ func TestMeasurePage(t *testing.T) {
 	t.Run("MillionKeys", func(t *testing.T) { measureMillionKeys(t, browser) })
 }
 
+// measurePaint compares the first paint of the page with that of a short text of the same
+// server: where that alone takes long, the machine is busy, and the limit is higher.
 func measurePaint(t *testing.T, browser context.Context) {
 	p := open(t, browser)
-	var paints []float64
-	for range 7 {
-		p.visit("")
+	paint := func(path string) float64 {
+		p.visit(path)
 		p.is(`performance.getEntriesByName('first-contentful-paint').length`)
-		paints = append(paints, eval[float64](p, `performance.getEntriesByName('first-contentful-paint')[0].startTime`))
+		return eval[float64](p, `performance.getEntriesByName('first-contentful-paint')[0].startTime`)
+	}
+	var paints, texts []float64
+	for range 7 {
+		paints, texts = append(paints, paint("")), append(texts, paint("healthz"))
 	}
 	slices.Sort(paints)
-	t.Logf("first contentful paint: median %.0f ms, worst %.0f ms", paints[3], paints[6])
-	if paints[3] > 100 {
-		t.Errorf("the first paint takes %.0f ms; the limit is 100 ms", paints[3])
+	slices.Sort(texts)
+	t.Logf("first contentful paint: median %.0f ms, worst %.0f ms; of a text %.0f ms", paints[3], paints[6], texts[3])
+	if limit := max(100, 2.5*texts[3]); paints[3] > limit {
+		t.Errorf("the first paint takes %.0f ms; the limit is %.0f ms", paints[3], limit)
 	}
 }
 
