@@ -129,7 +129,11 @@ func testRepliesToReplicas(t *testing.T, dial func() net.Conn, primary *peer) {
 		in := bufio.NewReader(nc)
 		in.ReadString('\n') // PSYNC wants it to be read
 		fmt.Fprint(nc, "PSYNC ? -1\r\n")
-		if line, err := in.ReadString('\n'); !strings.HasPrefix(line, "+FULLRESYNC ") {
+		line, err := "\n", error(nil)
+		for line == "\n" && err == nil { // sent while the transfer waits for the end of the one before
+			line, err = in.ReadString('\n')
+		}
+		if !strings.HasPrefix(line, "+FULLRESYNC ") {
 			t.Fatal(line, err)
 		}
 		if fmt.Fprint(nc, c.command+"\r\n"); c.reply == "" {
