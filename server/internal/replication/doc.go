@@ -50,7 +50,8 @@
 // and streams with groups or deleted entries have types of Redis 7.0. The commands of the
 // stream are those of Redis 7.0: changes of streams, and SET of a key that keeps its
 // deadline, need it or 6.0. Tests judge with Redis 7.0 and later. Redis 6.0.16, tried by
-// hand, follows with all data but the groups of streams, and zsetd follows it.
+// hand, ends when it loads one of the types of 7.0, so the README promises 7.0 and later.
+// zsetd follows Redis 6.0.16.
 //
 // After a restart replicas continue if they have just the changes that the data file has,
 // see restart.go.
