@@ -422,7 +422,7 @@ func differences() []difference {
 		{
 			name:   "keys that are past their deadlines from the start",
 			judge:  "redis",
-			reason: "they are not stored; Redis stores them, and counts them until it notices",
+			reason: "they do not exist; Redis counts them until it notices that",
 			after:  []string{"SET k v EXAT 1"},
 			try:    "DBSIZE",
 			redis:  ":1\r\n",

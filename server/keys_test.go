@@ -140,3 +140,21 @@ func TestWaitUnblocked(t *testing.T) {
 		s.Close()
 	}
 }
+
+// TestExpiredKeysDoNotCount checks that DBSIZE counts the keys that exist, before the timer
+// removes the others, and counts these where it does not.
+func TestExpiredKeysDoNotCount(t *testing.T) {
+	_, addr := start(t, map[string]string{"enable-debug-command": "yes"})
+	c := dialRaw(t, addr)
+	for _, line := range []string{"MULTI", "SET stays v EX 1000", "SET past v EXAT 1", "DBSIZE"} {
+		c.call(line)
+	}
+	if got := fmt.Sprint(c.call("EXEC")); got != "[OK OK 1]" {
+		t.Error("with the timer: ", got)
+	}
+	c.call("DEBUG SET-ACTIVE-EXPIRE 0")
+	c.call("SET past v EXAT 1")
+	if got := c.call("DBSIZE"); got != int64(2) {
+		t.Error("without it: ", got)
+	}
+}

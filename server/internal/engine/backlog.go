@@ -62,7 +62,7 @@ func (srv *Engine) eachDue(s *Session, cmd *Command, argv [][]byte, yield func(d
 func (srv *Engine) eachDueOf(dbs []*keyspace.DB, cmd *Command, argv [][]byte, yield func(*keyspace.DB, []byte, int) bool) bool {
 	if cmd.AnyKey {
 		for _, db := range dbs {
-			if due := db.DueKeys(); due > 0 && !yield(db, nil, due) {
+			if keys, withMembers := db.DueKeys(); keys+withMembers > 0 && !yield(db, nil, keys+withMembers) {
 				return false
 			}
 		}

@@ -375,11 +375,11 @@ func (db *DB) Overhead() (keys, deadlines int) { return db.entries.bytes(), db.d
 // Volatile returns the number of keys with a deadline.
 func (db *DB) Volatile() int { return db.deadlines.Len() }
 
-// DueKeys returns the number of keys that are expired, or have expired members, and
-// are not removed yet. O(log n).
-func (db *DB) DueKeys() int {
+// DueKeys returns how many keys are expired, and how many have expired members, and are not
+// removed yet. O(log n).
+func (db *DB) DueKeys() (keys, withMembers int) {
 	due := zset.ScoreRange{Min: 0, Max: float64(db.ks.due), MaxExclusive: true}
-	return db.deadlines.CountScore(due) + db.members.CountScore(due)
+	return db.deadlines.CountScore(due), db.members.CountScore(due)
 }
 
 // Timed returns the number of keys whose values have members with deadlines.
