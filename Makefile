@@ -10,7 +10,7 @@ MODULES = $(dir $(wildcard go.mod */*/go.mod))
 each = @failed=0; for dir in $(MODULES); do echo "module $$dir"; (cd $$dir && $(1)) || failed=1; done; exit $$failed
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test faults test-net race way bench bench-scale bench-go bench-compare differential conformance simulate soak fuzz lint cross release-check release
+.PHONY: help run build profile test faults test-net race way bench bench-scale bench-go bench-compare differential conformance simulate soak fuzz lint cross release-check release
 
 help: ## list what there is
 	@awk '/^[a-z-]+:.*## / { i = index($$0, ":"); printf "  make %-15s %s\n", substr($$0, 1, i-1), substr($$0, index($$0, "## ")+3) }' Makefile
@@ -20,9 +20,16 @@ run: export ZSETD_OPTIONS := --http-port $(or $(HTTP),8379) $(ZSETD_OPTIONS)
 run: build ## build the server and start it, with its console; ARGS="--port 7000" gives it parameters, HTTP=0 no console, HTTP=n another port
 	bin/zsetd $(ARGS)
 
+# The profile makes the compiler compile all packages once more, for the program. Tests and checks do without.
+export GOFLAGS += -pgo=off
+release: export GOFLAGS := $(filter-out -pgo=off,$(GOFLAGS))
+
 # Without cgo no libc is in the process, which would take 1.3 MB of memory.
 build: ## build bin/zsetd
-	CGO_ENABLED=0 $(GO) build -o bin/zsetd ./cmd/zsetd
+	CGO_ENABLED=0 $(GO) build -pgo=auto -o bin/zsetd ./cmd/zsetd
+
+profile: ## write cmd/zsetd/default.pgo, the CPU profile under the works of make bench by which the compiler optimizes the program; two minutes
+	@cd server/e2e && $(GO) run ./bench -profile ../../cmd/zsetd/default.pgo
 
 # go test with lines of progress, in the working directory. server/e2e/progress says what it prints.
 gotest = GO='$(GO)' $(GO) run -C '$(CURDIR)/server/e2e' ./progress -dir "$$PWD" --
@@ -46,7 +53,7 @@ test-net: ## run the tests with the transport that Linux does not use for plain 
 	$(gotest) -timeout 40m ./cmd/... ./server
 	cd server/e2e && $(gotest) .
 
-# Only the race detector needs cgo. What Go compiles for the program serves the tests, too.
+# Only the race detector needs cgo.
 export CGO_ENABLED = 0
 race: export CGO_ENABLED = 1
 

@@ -212,7 +212,7 @@ func mayImport() map[string]struct{ imports, why string } {
 
 func TestImports(t *testing.T) {
 	rerun.Skip(t)
-	cmd := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...")
+	cmd := exec.Command("go", "list", "-pgo=off", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...")
 	cmd.Dir = ".."
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()

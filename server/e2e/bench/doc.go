@@ -5,6 +5,7 @@
 //
 //	bench -zsetd BINARY [flags]
 //	bench -zsetd BINARY -scale [flags]
+//	bench -profile FILE [flags]
 //
 // It starts the servers without persistence and applies each workload to one after
 // the other (A B A B), so that other load on the machine affects all of them alike.
@@ -63,6 +64,14 @@
 // request, or cores. Each value gets fresh servers and shorter rounds. This takes
 // less than ten minutes, and 3 GB of memory unless -members is less than 7.
 // RESULTS.md has the tables and the plot (scaleplot.go).
+//
+// # The compiler's profile
+//
+// With -profile the program compares nothing, and writes the CPU profile of zsetd under the
+// works (profile.go): make profile makes cmd/zsetd/default.pgo of it. Measured with bench
+// itself, with and without the profile in turn (23 works, the geometric mean of two runs with
+// exchanged places): 3 % less CPU per operation, of scripts that call commands 14 %. A first
+// build takes twice as long with it.
 //
 // # Files
 //

@@ -20,14 +20,29 @@ import (
 func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	if len(os.Args) == 3 && os.Args[1] == floorCommand {
-		fmt.Fprintln(os.Stderr, "bench:", serveFloor(os.Args[2]))
-		os.Exit(1)
+	if isServer() {
+		return
 	}
 	if err := run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+// isServer is one of the servers if the arguments say so, until its end.
+func isServer() bool {
+	if len(os.Args) != 3 {
+		return false
+	}
+	serve, ok := map[string]func(port string) error{floorCommand: serveFloor, profiledCommand: serveProfiled}[os.Args[1]]
+	if !ok {
+		return false
+	}
+	if err := serve(os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	return true
 }
 
 // options are the command line flags.
@@ -43,6 +58,7 @@ type options struct {
 	members              int
 	results, summary     string
 	plot                 string
+	profile              string
 }
 
 func run(ctx context.Context) error {
@@ -60,6 +76,7 @@ func run(ctx context.Context) error {
 	flag.StringVar(&o.results, "results", "", "a file whose tables are replaced, between <!-- bench --> (with -scale: <!-- scale -->), <!-- start --> and <!-- replication -->, and its end; with -work start or replication only that")
 	flag.StringVar(&o.summary, "summary", "", "with -results: a file whose summary is replaced, between <!-- bench --> and its end")
 	flag.StringVar(&o.plot, "plot", "", "an SVG file to be written")
+	flag.StringVar(&o.profile, "profile", "", "a file to be written: the CPU profile of zsetd under the works, for the compiler (profile.go); nothing is compared")
 	flag.Parse()
 	chosen, err := regexp.Compile("(?i)" + o.work)
 	if err != nil {
@@ -68,9 +85,11 @@ func run(ctx context.Context) error {
 	if o.results != "" && (o.work != "" && o.work != startWork && o.work != replicationWork || o.short) {
 		return errors.New("a table that is kept is that of a whole and long run")
 	}
-	targets, err := findTargets(o)
-	if err != nil {
-		return err
+	var targets []target
+	if o.profile == "" {
+		if targets, err = findTargets(o); err != nil {
+			return err
+		}
 	}
 	part, pause, ch := int64(1), 5*time.Second, churn{10, time.Minute}
 	if o.short {
@@ -115,6 +134,9 @@ func run(ctx context.Context) error {
 		if err := os.MkdirAll(filepath.Dir(o.plot), 0o755); err != nil {
 			return err
 		}
+	}
+	if o.profile != "" {
+		return r.profile(ctx, list, l)
 	}
 	if o.scale {
 		return r.runScale(ctx, chosen)

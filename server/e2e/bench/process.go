@@ -20,9 +20,10 @@ import (
 type target struct {
 	name    string
 	binary  string
-	command string   // the first of two arguments, the other is the port; "" for servers with parameters
-	flags   []string // disable persistence
-	env     []string // in addition to the environment of this process
+	command string    // the first of two arguments, the other is the port; "" for servers with parameters
+	flags   []string  // disable persistence
+	env     []string  // in addition to the environment of this process
+	endedBy os.Signal // nil: os.Kill
 }
 
 // server is a running server.
@@ -93,14 +94,18 @@ func (t target) startIn(ctx context.Context, dir string) (*server, error) {
 	return nil, fmt.Errorf("%s does not answer", t.name)
 }
 
-// stop kills the server and removes its folder.
+// stop ends the server and removes its folder.
 func (s *server) stop() {
 	s.kill()
 	os.RemoveAll(s.dir)
 }
 
 func (s *server) kill() {
-	s.cmd.Process.Kill()
+	if s.endedBy != nil {
+		s.cmd.Process.Signal(s.endedBy)
+	} else {
+		s.cmd.Process.Kill()
+	}
 	<-s.done
 }
 
