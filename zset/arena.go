@@ -72,6 +72,9 @@ const (
 	// that becomes garbage. A rate of 2 suffices, because at least half of the
 	// processed bytes are garbage.
 	compactRate = 3
+	// compactStep is the debt in bytes at which compaction begins: that of some five removals,
+	// so that it moves several records at a time.
+	compactStep = 512
 	// garbageShare limits compaction: it runs only while more than this fraction
 	// (one in 4) of the arena is garbage. If members are removed in insertion
 	// order, chunks become empty without compaction.
@@ -260,29 +263,37 @@ func (a *arena) freeChunk(k int) {
 	a.free = append(a.free, uint32(k))
 }
 
-// compact processes sparse chunks until compactDebt is paid. It calls move for each
-// record; move appends a live record to the tail again and reports whether it did.
-func (a *arena) compact(owner *token, move func(member string, ref uint32) bool) {
+// nextSparse stores the references of the records of a sparse chunk that compaction
+// processes next in refs, and returns how many: up to a batch, 0 if there is nothing to do.
+// The caller appends those that are live again, and calls moved for each.
+func (a *arena) nextSparse(owner *token, refs *[batch]uint32) int {
 	a.makeWritable(owner)
 	for a.compactDebt > 0 && len(a.sparse) > 0 && a.size-a.liveBytes > a.size/garbageShare {
 		k := a.sparse[0]
-		c := a.chunks[k]
-		if c.liveBytes == 0 || a.next == c.end {
-			a.compactDebt -= int(c.end-a.next) / 8
-			a.next = 0
-			a.sparse = slices.Delete(a.sparse, 0, 1)
-			a.freeChunk(int(k))
-			continue
+		c := &a.chunks[k]
+		n := 0
+		for ; n < batch && c.liveBytes > 0 && a.next < c.end && a.compactDebt > 0; n++ {
+			refs[n] = k<<refBits | a.next>>c.unit
+			size := recordSize(len(a.string(refs[n])), c.unit)
+			a.next += uint32(size)
+			a.compactDebt -= size
 		}
-		ref := k<<refBits | a.next>>c.unit
-		member := a.string(ref)
-		n := recordSize(len(member), c.unit)
-		a.next += uint32(n)
-		a.compactDebt -= n
-		if move(member, ref) {
-			a.chunks[k].liveBytes -= uint32(n)
-			a.liveBytes -= n
+		if n > 0 {
+			return n
 		}
+		a.compactDebt -= int(c.end-a.next) / 8
+		a.next = 0
+		a.sparse = slices.Delete(a.sparse, 0, 1)
+		a.freeChunk(int(k))
 	}
 	a.compactDebt = min(a.compactDebt, 0)
+	return 0
+}
+
+// moved notes that the member of a reference of nextSparse has another record now.
+func (a *arena) moved(ref uint32, length int) {
+	c := &a.chunks[ref>>refBits]
+	n := recordSize(length, c.unit)
+	c.liveBytes -= uint32(n)
+	a.liveBytes -= n
 }

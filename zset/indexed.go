@@ -393,25 +393,53 @@ func (m *indexed) dropMembers(refs []uint32) {
 }
 
 // compact continues to move live records out of sparse chunks of the arena, and
-// updates their references.
+// updates their references. It overlaps the cache misses of a batch: of the references in the
+// index, then of the scores, then of the leaves.
 func (m *indexed) compact() {
 	t := &m.index
-	if t.arena.compactDebt <= 0 {
+	if t.arena.compactDebt < compactStep {
 		return
 	}
-	t.arena.compact(m.owner, func(member string, ref uint32) bool {
-		h := t.hash(member)
-		have := t.findRef(ref, h)
-		if !have.ok() {
-			return false
+	var refs [batch]uint32
+	for {
+		n := t.arena.nextSparse(m.owner, &refs)
+		if n == 0 {
+			return
 		}
-		have = t.writable(have, h)
-		now := t.arena.add(m.owner, member)
-		at := m.locateRef(*have.score(), member, ref)
-		m.writableTree().writableLeaf(&at.leafPos).refs[at.i] = now
-		*have.ref() = now
-		return true
-	})
+		var hashes [batch]uint64
+		m.prefetch(refs[:n], &hashes)
+		var scores [batch]float64
+		live := 0
+		for i, ref := range refs[:n] {
+			if have := t.findRef(ref, hashes[i]); have.ok() {
+				refs[live], hashes[live], scores[live] = ref, hashes[i], *have.score()
+				live++
+			}
+		}
+		m.prefetchLeaves(refs[:live], scores[:live])
+		for i, ref := range refs[:live] {
+			member := t.arena.string(ref)
+			at := m.locateRef(scores[i], member, ref)
+			have := t.writable(t.findRef(ref, hashes[i]), hashes[i])
+			*have.ref() = t.arena.add(m.owner, member)
+			m.writableTree().writableLeaf(&at.leafPos).refs[at.i] = *have.ref()
+			t.arena.moved(ref, len(member))
+		}
+	}
+}
+
+// prefetchLeaves loads the leaves of up to batch elements into the processor's cache, and
+// overlaps the cache misses of the paths to them, and then those of their arrays.
+func (m *indexed) prefetchLeaves(refs []uint32, scores []float64) {
+	var leaves [batch]*leaf
+	for i, ref := range refs {
+		_, leaves[i] = m.tree.leafFor(scores[i], m.index.arena.string(ref))
+	}
+	read := uint64(0)
+	for i, b := range leaves[:len(refs)] {
+		read += uint64(b.refs[min(lowerBound(b.scores, scores[i]), b.len()-1)])
+	}
+	m.sink = read // keeps the compiler from removing the reads
 }
 
 // batch is the number of members that are processed together to overlap their cache
