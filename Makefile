@@ -73,7 +73,7 @@ bench: build ## measure zsetd beside redis-server; SHORT=1 takes two minutes, RE
 	@cd server/e2e && $(GO) run ./bench -zsetd ../../bin/zsetd $(if $(SHORT),-short) $(if $(WORK),-work '$(WORK)') \
 		$(if $(README),-results bench/RESULTS.md -summary ../../README.md -plot bench/bench.svg,-plot ../../bin/bench.svg)
 
-bench-scale: build ## measure how cost grows with members, sets, clients, commands in a request, and cores; SHORT=1 takes a minute, README=1 writes the tables, MEMBERS=6 takes less memory, WORK="sets|cores" chooses
+bench-scale: build ## measure how cost grows with members, sets, clients, commands in a request, and cores; SHORT=1 takes a minute, README=1 writes the tables, MEMBERS=1000000 takes less memory, WORK="sets|cores" chooses
 	@.ci/redis
 	@cd server/e2e && $(GO) run ./bench -zsetd ../../bin/zsetd -scale $(if $(SHORT),-short) $(if $(WORK),-work '$(WORK)') $(if $(MEMBERS),-members $(MEMBERS)) \
 		$(if $(README),-results bench/RESULTS.md -plot bench/scale.svg,-plot ../../bin/scale.svg)

@@ -61,8 +61,9 @@
 //
 // With -scale the program measures CPU per operation and memory as a function of
 // one quantity (scale.go): members of a set, sets, connections, commands in a
-// request, or cores. Each value gets fresh servers and shorter rounds. This takes
-// less than ten minutes, and 3 GB of memory unless -members is less than 7.
+// request, clients that wait for the disk, strings in the file at a start, or cores. Each value
+// gets fresh servers and shorter rounds. This takes twenty minutes, and 6 GB of memory unless
+// -members is less than ten million.
 // RESULTS.md has the tables and the plot (scaleplot.go).
 //
 // # The compiler's profile

@@ -26,11 +26,7 @@ func durableWorks() (list []work) {
 func (r *report) measureDurable(ctx context.Context, list []work, l limits) error {
 	var servers []*server
 	for _, t := range r.targets {
-		t.flags = append(slices.Clone(t.flags), "--appendonly", "yes", "--appendfsync", "always")
-		if t.name == "zsetd" {
-			t.flags = append(t.flags, "--dbfilename", "zsetd.db")
-		}
-		s, err := t.start(ctx)
+		s, err := t.durable().start(ctx)
 		if err != nil {
 			return err
 		}
@@ -47,6 +43,15 @@ func (r *report) measureDurable(ctx context.Context, list []work, l limits) erro
 		fmt.Println(aligned(r.durableCells(row)))
 	}
 	return nil
+}
+
+// durable returns the target with its data in files, written before each reply.
+func (t target) durable() target {
+	t.flags = append(slices.Clone(t.flags), "--appendonly", "yes", "--appendfsync", "always")
+	if t.name == "zsetd" {
+		t.flags = append(t.flags, "--dbfilename", "zsetd.db")
+	}
+	return t
 }
 
 func (r *report) durableColumns() []string { return append(r.columns(), "flushes/s") }

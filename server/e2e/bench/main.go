@@ -55,7 +55,7 @@ type options struct {
 	rounds               int
 	length               time.Duration
 	scale                bool
-	members              int
+	members              int64
 	results, summary     string
 	plot                 string
 	profile              string
@@ -72,7 +72,7 @@ func run(ctx context.Context) error {
 	flag.IntVar(&o.rounds, "rounds", 0, "how often each server does each work; 3, or 2 in a short run")
 	flag.DurationVar(&o.length, "length", 0, "how long a round is; 1.2s, 500ms with -scale, or 300ms in a short run")
 	flag.BoolVar(&o.scale, "scale", false, "measure how cost grows instead (scale.go)")
-	flag.IntVar(&o.members, "members", 7, "with -scale: up to ten to the power of so many members in one set")
+	flag.Int64Var(&o.members, "members", 10000000, "with -scale: the most members in one set; and the most sets, and strings in a file, up to 10000000")
 	flag.StringVar(&o.results, "results", "", "a file whose tables are replaced, between <!-- bench --> (with -scale: <!-- scale -->), <!-- start --> and <!-- replication -->, and its end; with -work start or replication only that")
 	flag.StringVar(&o.summary, "summary", "", "with -results: a file whose summary is replaced, between <!-- bench --> and its end")
 	flag.StringVar(&o.plot, "plot", "", "an SVG file to be written")

@@ -45,6 +45,8 @@ func (r *report) scale(ctx context.Context, chosen *regexp.Regexp) ([]scaling, e
 		{"sets of 5 members", r.scaleSets},
 		{"connections", r.scaleClients},
 		{"commands in a request", r.scalePipeline},
+		{"clients that wait for the disk", r.scaleDurable},
+		{"strings in the file at a start", r.scaleStarts},
 		{"cores (GOMAXPROCS)", r.scaleCores},
 	} {
 		if !chosen.MatchString(one.what) {
@@ -62,7 +64,7 @@ func (r *report) scale(ctx context.Context, chosen *regexp.Regexp) ([]scaling, e
 	return list, nil
 }
 
-// upTo returns the powers of ten up to highest, or up to short in a short run.
+// upTo returns the powers of ten below highest, and highest, or up to short in a short run.
 func (r *report) upTo(from, highest, short int64) (list []int64) {
 	if r.options.short {
 		highest = short
@@ -72,6 +74,9 @@ func (r *report) upTo(from, highest, short int64) (list []int64) {
 	}
 	for n := from; n <= highest; n *= 10 {
 		list = append(list, n)
+	}
+	if len(list) > 0 && list[len(list)-1] < highest {
+		list = append(list, highest)
 	}
 	return list
 }
@@ -95,9 +100,17 @@ func (s *scaling) addCPU(title string, w row) {
 	s.add(title, "µs", values)
 }
 
+func (s *scaling) addRates(title string, w row) {
+	var values []float64
+	for i := range w.samples {
+		values = append(values, w.rate(i)/1000)
+	}
+	s.add(title, "1000/s", values)
+}
+
 // scaleMembers measures a growing sorted set.
 func (r *report) scaleMembers(ctx context.Context, s *scaling) error {
-	s.at = r.upTo(100, int64(math.Pow10(r.options.members)), 100000)
+	s.at = r.upTo(100, r.options.members, 100000)
 	list := []work{
 		{name: "ZADD", pipeline: 16, command: "ZADD big {r}.5 member:{r}"},
 		{name: "ZSCORE", pipeline: 16, command: "ZSCORE big member:{r}"},
@@ -144,7 +157,7 @@ func (r *report) scaleMembers(ctx context.Context, s *scaling) error {
 
 // scaleSets measures a growing number of sets of five members.
 func (r *report) scaleSets(ctx context.Context, s *scaling) error {
-	s.at = r.upTo(1, 1000000, 100000)
+	s.at = r.upTo(1, min(r.options.members, 10000000), 100000)
 	w := work{name: "ZADD", pipeline: 16, command: "ZADD set:{key} {r} member:{r/5}"}
 	for _, n := range s.at {
 		l := limits{members: 1000000, sets: n, alive: 1}
@@ -178,18 +191,18 @@ func (r *report) scaleSets(ctx context.Context, s *scaling) error {
 }
 
 // scaleClients measures a growing number of connections, of which at most fifty are
-// active.
+// active, and then all.
 func (r *report) scaleClients(ctx context.Context, s *scaling) error {
 	s.at = r.upTo(1, 10000, 1000)
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
 		return err
 	}
-	s.at = slices.DeleteFunc(s.at, func(n int64) bool { return uint64(n)+200 > files.Max })
+	s.at = slices.DeleteFunc(s.at, func(n int64) bool { return uint64(len(r.targets))*uint64(n)+1000 > files.Max })
 	w := work{name: "PING", pipeline: 1, command: "PING"}
 	for _, n := range s.at {
 		active := min(n, int64(r.options.clients))
-		flags := []string{"--maxclients", strconv.FormatInt(max(n, 1000)+100, 10)}
+		flags := []string{"--maxclients", strconv.FormatInt(2*n+1000, 10)} // those that are closed may still count
 		err := r.fresh(ctx, flags, func(servers []*server) error {
 			resting := make([][]*conn, len(servers))
 			defer func() {
@@ -219,6 +232,14 @@ func (r *report) scaleClients(ctx context.Context, s *scaling) error {
 			}
 			s.addCPU("PING of 50 clients, P1", row)
 			s.add("RSS per idle connection", "bytes", bytes)
+			for _, c := range slices.Concat(resting...) {
+				c.close()
+			}
+			clear(resting)
+			if row, err = r.alternate(ctx, servers, w, limits{1, 1, 1}, int(n), 0); err != nil {
+				return err
+			}
+			s.addCPU("PING of all clients, P1", row)
 			return nil
 		})
 		if err != nil {
@@ -256,6 +277,51 @@ func (r *report) scalePipeline(ctx context.Context, s *scaling) error {
 	return err
 }
 
+// scaleDurable measures a growing number of clients whose writes wait for the disk: servers
+// flush several of them at once.
+func (r *report) scaleDurable(ctx context.Context, s *scaling) error {
+	s.at = r.upTo(1, 1000, 100)
+	w := durableWorks()[0]
+	targets := r.targets
+	defer func() { r.targets = targets }()
+	r.targets = nil
+	for _, t := range targets {
+		r.targets = append(r.targets, t.durable())
+	}
+	return r.fresh(ctx, nil, func(servers []*server) error {
+		for _, n := range s.at {
+			row, err := r.alternate(ctx, servers, w, limits{members: 1000000, sets: 2000, alive: 1}, int(n), 0)
+			if err != nil {
+				return err
+			}
+			s.addCPU(w.title(), row)
+			s.addRates(w.name+", throughput", row)
+			r.progress(s)
+		}
+		return nil
+	})
+}
+
+// scaleStarts measures starts with a growing number of strings in the file.
+func (r *report) scaleStarts(ctx context.Context, s *scaling) error {
+	s.at = r.upTo(1000, min(r.options.members, 10000000), 10000)
+	for _, n := range s.at {
+		row, err := r.startsOf(ctx, stringsOf(n), r.options.rounds, 0)
+		if err != nil {
+			return err
+		}
+		var seconds, peak []float64
+		for i := range r.targets {
+			seconds = append(seconds, row.median(i, func(x startSample) float64 { return x.answer.Seconds() }))
+			peak = append(peak, row.median(i, func(x startSample) float64 { return float64(x.peak) / 1e6 }))
+		}
+		s.add("start", "s", seconds)
+		s.add("peak RSS of a start", "MB", peak)
+		r.progress(s)
+	}
+	return nil
+}
+
 // scaleCores measures a growing number of cores for the Go runtime. Redis always
 // executes commands in one thread.
 func (r *report) scaleCores(ctx context.Context, s *scaling) error {
@@ -275,11 +341,7 @@ func (r *report) scaleCores(ctx context.Context, s *scaling) error {
 				return err
 			}
 			s.addCPU("ZADD on cores, P16", row)
-			var rates []float64
-			for i := range servers {
-				rates = append(rates, row.rate(i)/1000)
-			}
-			s.add("ZADD on cores, throughput", "1000/s", rates)
+			s.addRates("ZADD on cores, throughput", row)
 			return nil
 		})
 		if err != nil {

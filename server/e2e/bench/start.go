@@ -44,32 +44,14 @@ func startShapes(part int64) []shape {
 // measureStarts writes the file of each server, and starts them alternately with it. Redis
 // has an RDB file.
 func (r *report) measureStarts(ctx context.Context, data []shape, pause time.Duration) error {
+	rounds := startRounds
+	if r.options.short {
+		rounds = 1
+	}
 	for _, s := range data {
-		row := startRow{name: s.name, samples: make([][]startSample, len(r.targets))}
-		var dirs []string
-		for _, t := range r.targets {
-			dir, err := os.MkdirTemp("", "zsetd-bench-start-")
-			if err != nil {
-				return err
-			}
-			defer os.RemoveAll(dir)
-			dirs = append(dirs, dir)
-			if err := t.save(ctx, s, dir); err != nil {
-				return fmt.Errorf("%s, %s: %w", s.name, t.name, err)
-			}
-		}
-		rounds := startRounds
-		if r.options.short {
-			rounds = 1
-		}
-		for range rounds {
-			for i, t := range r.targets {
-				sample, err := t.measureStart(ctx, dirs[i], pause)
-				if err != nil {
-					return fmt.Errorf("start with %s, %s: %w", s.name, t.name, err)
-				}
-				row.samples[i] = append(row.samples[i], sample)
-			}
+		row, err := r.startsOf(ctx, s, rounds, pause)
+		if err != nil {
+			return err
 		}
 		if len(r.starts) == 0 {
 			fmt.Println(aligned(r.startColumns()))
@@ -78,6 +60,33 @@ func (r *report) measureStarts(ctx context.Context, data []shape, pause time.Dur
 		fmt.Println(aligned(r.startCells(row)))
 	}
 	return nil
+}
+
+// startsOf is measureStarts with one data set.
+func (r *report) startsOf(ctx context.Context, s shape, rounds int, pause time.Duration) (startRow, error) {
+	row := startRow{name: s.name, samples: make([][]startSample, len(r.targets))}
+	var dirs []string
+	for _, t := range r.targets {
+		dir, err := os.MkdirTemp("", "zsetd-bench-start-")
+		if err != nil {
+			return row, err
+		}
+		defer os.RemoveAll(dir)
+		dirs = append(dirs, dir)
+		if err := t.save(ctx, s, dir); err != nil {
+			return row, fmt.Errorf("%s, %s: %w", s.name, t.name, err)
+		}
+	}
+	for range rounds {
+		for i, t := range r.targets {
+			sample, err := t.measureStart(ctx, dirs[i], pause)
+			if err != nil {
+				return row, fmt.Errorf("start with %s, %s: %w", s.name, t.name, err)
+			}
+			row.samples[i] = append(row.samples[i], sample)
+		}
+	}
+	return row, nil
 }
 
 // kept returns the target with a data file in its folder, which it writes on SAVE only.
