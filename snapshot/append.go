@@ -68,7 +68,7 @@ func (f *File) append(c *Checkpoint) (done bool, err error) {
 		return false, fmt.Errorf("%s: %w", f.path, trimPath(err))
 	}
 	if err == nil {
-		err = f.sync("sync log", f.syncData)
+		err = f.sync("sync log", func() error { return f.syncData(c.InThread) })
 	}
 	if err == nil {
 		err = f.recordAppended(l.next, l.next+blocks)
@@ -83,8 +83,12 @@ func (f *File) append(c *Checkpoint) (done bool, err error) {
 }
 
 // syncData makes the data of the file durable. The metadata need not be: its size is the same.
-func (f *File) syncData() error {
-	if done, err := f.dataSync.sync(f.file); done {
+func (f *File) syncData(inThread bool) error {
+	sync := f.dataSync.sync
+	if inThread {
+		sync = f.dataSync.syncInThread
+	}
+	if done, err := sync(f.file); done {
 		return err
 	}
 	return f.db.Sync()

@@ -75,6 +75,11 @@ type Checkpoint struct {
 	// published have no log. A checkpoint without Log removes the log.
 	Log bool
 
+	// InThread lets Write wait for the disk in the calling thread if it appends to the log. That
+	// is faster than to let the thread serve other goroutines, which it keeps from
+	// running for as long, and the garbage collector from beginning.
+	InThread bool
+
 	// Forget drops journals of checkpoints up to this generation, the oldest first; very
 	// many are dropped in several checkpoints, see [File.Forgetting]. Every key that they
 	// name must have had a Base since it was last named, and in no checkpoint later than

@@ -27,25 +27,33 @@ type Loop interface {
 }
 
 // RunTurns gives turns to the sessions of a loop in one lock hold, until they have no
-// more commands, Ran returns false, or the time of a turn is over. It returns false if
-// another goroutine has become the loop meanwhile. While a script lends the lock it
-// gives one session a turn, see turnWhileBusy.
-func (srv *Engine) RunTurns(l Loop) (mine bool) {
+// more commands, Ran returns false, or the time of a turn is over. mine is false if
+// another goroutine has become the loop meanwhile. If unwritten is true, the caller writes the
+// changes of the turns to the disk, by WriteDirect, after the replies that need not wait for it.
+// While a script lends the lock RunTurns gives one session a turn, see turnWhileBusy.
+func (srv *Engine) RunTurns(l Loop) (mine, unwritten bool) {
 	srv.Mu.Lock()
 	if srv.Busy {
 		s, batch, spare := l.Next()
 		if s == nil {
 			srv.Mu.Unlock()
-			return true
+			return true, false
 		}
 		done, out, ending := s.turnWhileBusy(batch)
 		l.Ran(done, out, spare, ending)
-		return true
+		return true, false
 	}
-	mine = srv.runTurns(l)
+	srv.Keeper.Defer()
+	if mine = srv.runTurns(l); mine {
+		unwritten = srv.Keeper.TakeDirect(len(srv.withheld))
+	}
+	srv.Keeper.EndDefer()
 	srv.unlock()
-	return mine
+	return mine, unwritten
 }
+
+// WriteDirect writes the changes that RunTurns has left to the caller.
+func (srv *Engine) WriteDirect() { srv.Keeper.WriteDirect() }
 
 // runTurns is RunTurns with the lock held, while no script lends it.
 func (srv *Engine) runTurns(l Loop) (mine bool) {
@@ -102,6 +110,7 @@ func (srv *Engine) passWoken(l Loop) {
 func (srv *Engine) replaceLoop() {
 	if l := srv.looping; l != nil {
 		srv.looping = nil
+		srv.Keeper.EndDefer()
 		l.Replace()
 	}
 }

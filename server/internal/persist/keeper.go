@@ -42,6 +42,7 @@ type Keeper struct {
 	results
 	loading // the host's lock guards the fields from here on
 	schedule
+	direct
 	progress
 	rewriting
 	saving
@@ -135,16 +136,18 @@ type failing struct {
 	retry    time.Time
 }
 
-// Limits are the sizes that trigger writes and rewrites. Tests lower them.
+// Limits are the sizes that trigger writes and rewrites, and a time. Tests change them.
 type Limits struct {
 	Pending int   // largest journal in memory: above it the journal is written whatever the rules say, or dropped if it cannot be written
 	Small   int64 // size of the bases in a file up to which a fresh file replaces it when journals are to be dropped
 	Waste   int64 // size of the waste in a file above which it may be rewritten
 	Cleared int64 // keys cleared with their databases above which the file may be rewritten without them
+
+	Direct time.Duration // duration of the last checkpoint up to which the next may be written directly
 }
 
 func defaultLimits() Limits {
-	return Limits{Pending: 64 << 20, Small: 16 << 20, Waste: 16 << 20, Cleared: 10_000}
+	return Limits{Pending: 64 << 20, Small: 16 << 20, Waste: 16 << 20, Cleared: 10_000, Direct: time.Millisecond}
 }
 
 // Checkpoint is a snapshot.Checkpoint on its way to the file.
@@ -540,7 +543,10 @@ func (k *Keeper) Note(changes int64) {
 	case k.always && k.Failed != nil:
 		k.setTimer(k.retry)
 	case k.always:
-		if k.o.Keys.Recorded() > 0 {
+		if k.o.Keys.Recorded() == 0 {
+			break
+		}
+		if k.wanted = k.deferred; !k.wanted {
 			k.Wake()
 		}
 	case changes > 0 && len(k.rules) > 0 && k.Failed == nil:
@@ -638,6 +644,12 @@ func (k *Keeper) take(exact bool) {
 // the lock.
 func (k *Keeper) Flush() {
 	k.io.Lock()
+	k.flush(false)
+}
+
+// flush is Flush with the files locked, which it unlocks. With inThread, the calling thread
+// waits for the disk.
+func (k *Keeper) flush(inThread bool) {
 	defer k.io.Unlock()
 	for {
 		k.queueLock.Lock()
@@ -647,6 +659,7 @@ func (k *Keeper) Flush() {
 		}
 		c := k.queue[0]
 		k.queueLock.Unlock()
+		c.InThread = inThread
 		r := k.write(c)
 		k.queueLock.Lock()
 		k.Results = append(k.Results, r)

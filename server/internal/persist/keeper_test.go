@@ -178,6 +178,77 @@ func TestWaitsForCheckpoint(t *testing.T) {
 	}
 }
 
+// TestDirect checks that a caller may write its changes itself, and that the keeper writes them
+// if it does not.
+func TestDirect(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "k.db")
+	h, err := open(path, map[string]string{"appendfsync": "always"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// change changes a key, lets end end the deferral, and returns whether a caller is to write.
+	change := func(key string, end func() bool) (taken bool) {
+		h.LockedNow(func() {
+			h.durable = make(chan struct{})
+			h.k.Limits.Direct = time.Hour // a machine that is busy has slow checkpoints, too
+			h.k.Defer()
+			h.set(key, "1")
+			h.k.Note(h.changes)
+			h.waits, h.epoch = true, h.k.Epoch()
+			taken = end()
+		})
+		return taken
+	}
+	written := func(key string) {
+		select {
+		case <-h.durable:
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: no checkpoint", key)
+		}
+	}
+	few := func() bool { return h.k.TakeDirect(1) }
+	if change("first", few) { // nothing tells yet how long a checkpoint takes
+		t.Error("the first checkpoint is direct")
+	}
+	written("first")
+	if !change("direct", few) {
+		t.Fatal("not direct")
+	}
+	h.k.WriteDirect()
+	h.LockedNow(func() {
+		if h.waits {
+			t.Error("the change is not on the disk after WriteDirect")
+		}
+		if h.k.Defer(); h.k.TakeDirect(1) {
+			t.Error("no changes, and they are to be written")
+		}
+	})
+	if change("many", func() bool { return h.k.TakeDirect(100) }) {
+		t.Error("many clients wait, and the checkpoint is direct")
+	}
+	written("many")
+	release := h.k.HoldFiles()
+	change("held", few)
+	h.k.WriteDirect() // leaves it to the keeper
+	release()
+	written("held")
+	change("ended", func() bool { h.k.EndDefer(); return false })
+	written("ended")
+	if err := h.k.Close(false); err != nil {
+		t.Fatal(err)
+	}
+	again, err := open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.k.Close(false)
+	for _, key := range []string{"first", "direct", "many", "held", "ended"} {
+		if again.get(key) != "1" {
+			t.Errorf("%s is not in the file", key)
+		}
+	}
+}
+
 // TestExpiredOnStandby checks that a fresh file of a replica has the keys that the primary
 // has not removed yet, though they are expired here: changes of them may follow.
 func TestExpiredOnStandby(t *testing.T) {

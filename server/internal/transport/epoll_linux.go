@@ -3,7 +3,6 @@ package transport
 import (
 	"encoding/binary"
 	"errors"
-	"math"
 	"net"
 	"runtime"
 	"slices"
@@ -358,10 +357,14 @@ func (l *loop) turns() bool {
 	l.traffic.flushTo(l.t.engine)
 	for l.at < len(l.turn) {
 		l.unwritten = 0
-		if !l.t.engine.RunTurns(l) {
+		mine, unwritten := l.t.engine.RunTurns(l)
+		if !mine {
 			return false
 		}
 		l.flush()
+		if unwritten {
+			l.t.engine.WriteDirect()
+		}
 	}
 	clear(l.turn)
 	l.turn, l.at = l.turn[:0], 0
@@ -441,73 +444,6 @@ func (l *loop) flush() {
 	}
 	clear(l.done)
 	l.done = l.done[:0]
-}
-
-// waited returns an upper bound of how long output for other sessions has waited
-// for flushNotified.
-func (l *loop) waited() time.Duration {
-	d := l.t.engine.Clock().Sub(l.since)
-	if d < 0 {
-		return math.MaxInt64 // the clock was set back
-	}
-	return d
-}
-
-// markNotified adds c to the clients that flushNotified handles.
-func (l *loop) markNotified(c *polled) {
-	if !c.inNotified {
-		c.inNotified = true
-		l.notified = append(l.notified, c)
-	}
-}
-
-// flushNotified handles the clients that have output from other sessions, may continue, or
-// are to end, and writes that output.
-func (l *loop) flushNotified() {
-	l.t.engine.LockedNow(l.takeNotified)
-	told := l.notified
-	l.notified = nil
-	for i, c := range told {
-		told[i] = nil
-		if !c.inLoop() {
-			continue
-		}
-		if out := c.out; out != nil {
-			c.out = nil
-			switch {
-			case !c.write(out):
-			case c.spare == nil && cap(out) <= keepOut:
-				c.spare = out[:0] // keep a small buffer: subscribers tend to receive again
-			default:
-				c.sess.Recycle(out)
-			}
-		}
-		l.proceed(c)
-	}
-	if l.notified == nil {
-		l.notified = told[:0]
-	}
-}
-
-// takeNotified takes the output of the clients that flushNotified handles. It is called with the
-// engine's lock held.
-func (l *loop) takeNotified() {
-	for _, c := range l.notified {
-		c.inNotified = false
-		if !c.inLoop() {
-			continue
-		}
-		out, killed, closed := c.sess.TakeLocked(c.spare)
-		if out != nil {
-			c.out, c.spare = out, nil
-		}
-		if killed || closed && c.state.load() != leaving {
-			c.state.die()
-		}
-		if c.sess.End != engine.Serving {
-			c.advance(draining)
-		}
-	}
 }
 
 // wait waits until there is work, and returns the number of events. It returns
