@@ -198,11 +198,11 @@ func (r *report) scaleClients(ctx context.Context, s *scaling) error {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
 		return err
 	}
-	s.at = slices.DeleteFunc(s.at, func(n int64) bool { return uint64(len(r.targets))*uint64(n)+1000 > files.Max })
+	s.at = slices.DeleteFunc(s.at, func(n int64) bool { return uint64(len(r.targets))*uint64(n) > files.Max })
 	w := work{name: "PING", pipeline: 1, command: "PING"}
 	for _, n := range s.at {
 		active := min(n, int64(r.options.clients))
-		flags := []string{"--maxclients", strconv.FormatInt(2*n+1000, 10)} // those that are closed may still count
+		flags := []string{"--maxclients", strconv.FormatInt(n+max(n/2, 1000), 10)} // those that are closed may still count
 		err := r.fresh(ctx, flags, func(servers []*server) error {
 			resting := make([][]*conn, len(servers))
 			defer func() {
