@@ -75,9 +75,9 @@ type Checkpoint struct {
 	// published have no log. A checkpoint without Log removes the log.
 	Log bool
 
-	// InThread lets Write wait for the disk in the calling thread if it appends to the log. That
-	// is faster than to let the thread serve other goroutines, which it keeps from
-	// running for as long, and the garbage collector from beginning.
+	// InThread lets Write wait for the disk in the calling thread if it appends to the log.
+	// That saves two changes of threads. Meanwhile the thread runs no other goroutine, and no
+	// garbage collection begins: it is for disks that flush in less than a millisecond.
 	InThread bool
 
 	// Forget drops journals of checkpoints up to this generation, the oldest first; very

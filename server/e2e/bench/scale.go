@@ -20,6 +20,9 @@ import (
 // grows, and for each of its values fresh servers run the same workloads
 // alternately.
 
+// mostKeys is the most sets, and the most strings in a file.
+const mostKeys = 10000000
+
 // A scaling has the measurements for one growing quantity.
 type scaling struct {
 	what   string // name of the quantity
@@ -157,7 +160,7 @@ func (r *report) scaleMembers(ctx context.Context, s *scaling) error {
 
 // scaleSets measures a growing number of sets of five members.
 func (r *report) scaleSets(ctx context.Context, s *scaling) error {
-	s.at = r.upTo(1, min(r.options.members, 10000000), 100000)
+	s.at = r.upTo(1, min(r.options.members, mostKeys), 100000)
 	w := work{name: "ZADD", pipeline: 16, command: "ZADD set:{key} {r} member:{r/5}"}
 	for _, n := range s.at {
 		l := limits{members: 1000000, sets: n, alive: 1}
@@ -304,7 +307,7 @@ func (r *report) scaleDurable(ctx context.Context, s *scaling) error {
 
 // scaleStarts measures starts with a growing number of strings in the file.
 func (r *report) scaleStarts(ctx context.Context, s *scaling) error {
-	s.at = r.upTo(1000, min(r.options.members, 10000000), 10000)
+	s.at = r.upTo(1000, min(r.options.members, mostKeys), 10000)
 	for _, n := range s.at {
 		row, err := r.startsOf(ctx, stringsOf(n), r.options.rounds, 0)
 		if err != nil {

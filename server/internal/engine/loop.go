@@ -43,11 +43,7 @@ func (srv *Engine) RunTurns(l Loop) (mine, unwritten bool) {
 		l.Ran(done, out, spare, ending)
 		return true, false
 	}
-	srv.Keeper.Defer()
-	if mine = srv.runTurns(l); mine {
-		unwritten = srv.Keeper.TakeDirect(len(srv.withheld))
-	}
-	srv.Keeper.EndDefer()
+	mine, unwritten = srv.runTurns(l)
 	srv.unlock()
 	return mine, unwritten
 }
@@ -56,9 +52,10 @@ func (srv *Engine) RunTurns(l Loop) (mine, unwritten bool) {
 func (srv *Engine) WriteDirect() { srv.Keeper.WriteDirect() }
 
 // runTurns is RunTurns with the lock held, while no script lends it.
-func (srv *Engine) runTurns(l Loop) (mine bool) {
+func (srv *Engine) runTurns(l Loop) (mine, unwritten bool) {
 	defer srv.guard()
 	srv.looping = l
+	srv.Keeper.Defer() // until TakeDirect, or until a script replaces the loop
 	srv.Freeze()
 	for first := srv.At; ; {
 		s, batch, spare := l.Next()
@@ -70,12 +67,12 @@ func (srv *Engine) runTurns(l Loop) (mine bool) {
 		if srv.looping != l {
 			srv.finishTurn()
 			l.Detached(s, done, out, ending)
-			return false
+			return false, false
 		}
 		more := l.Ran(done, out, s.unused(), ending)
 		srv.finishTurn()
 		if srv.looping != l { // a postponed command has run for long
-			return false
+			return false, false
 		}
 		if !more || srv.At.Sub(first) > turnTime {
 			break
@@ -84,7 +81,7 @@ func (srv *Engine) runTurns(l Loop) (mine bool) {
 	}
 	srv.looping = nil
 	srv.passWoken(l)
-	return true
+	return true, srv.Keeper.TakeDirect(len(srv.withheld))
 }
 
 // passWoken passes the loop its sessions in the wake list, so that unlock need not
