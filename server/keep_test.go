@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -395,6 +396,43 @@ func TestShutdownSaves(t *testing.T) {
 		if got := say(srv, "GET a"); got != test.want {
 			t.Errorf("save %q, %s: a is %s afterwards, want %s", test.save, test.command, got, test.want)
 		}
+	}
+}
+
+// TestShutdownCompletesBGSAVE checks that a stop without save rules completes a save that a
+// client has requested.
+func TestShutdownCompletesBGSAVE(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "k.db")
+	srv := keep(t, path, map[string]string{"save": ""})
+	must(t, srv, "SET a 1", "SAVE", "SET a 2")
+	c := dialKeep(t, srv)
+	c.send("BGSAVE\r\nSHUTDOWN\r\n") // one turn: the save has not begun
+	c.expect("Background saving started")
+	if n, err := c.Read(make([]byte, 1)); err != io.EOF {
+		t.Error(n, err)
+	}
+	if err := srv.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	must(t, keep(t, path, nil), "GET a -> 2")
+}
+
+// TestSaveDelay checks that BGSAVE takes its time with rdb-key-save-delay, without and with
+// other saves, and that a change of the parameter counts at once.
+func TestSaveDelay(t *testing.T) {
+	for _, rules := range []string{"", "1 1"} {
+		path := filepath.Join(t.TempDir(), "k.db")
+		srv := keep(t, path, map[string]string{"save": rules})
+		must(t, srv, "SET a 1", "CONFIG SET rdb-key-save-delay 200000000", "BGSAVE -> Background saving started")
+		if rules != "" {
+			eventually(t, "the rule applies", func() bool { return infoOf(t, srv, "rdb_changes_since_last_save") == "0" })
+		}
+		if got := infoOf(t, srv, "rdb_bgsave_in_progress"); got != "1" {
+			t.Errorf("save %q: rdb_bgsave_in_progress:%s", rules, got)
+		}
+		must(t, srv, "BGSAVE -> "+admin.ErrSaving, "CONFIG SET rdb-key-save-delay 0")
+		eventually(t, "the save is complete", func() bool { return infoOf(t, srv, "rdb_bgsave_in_progress") == "0" })
+		must(t, again(t, srv, nil), "GET a -> 1")
 	}
 }
 

@@ -96,7 +96,7 @@ type Settings struct {
 	Compression          bool  // of payloads of DUMP and of transfers
 	ReplDisklessDelay    int64 // seconds
 	ReplDisklessReplicas int64
-	ReplKeyDelay         int64 // see KeyDelay
+	SaveKeyDelay         int64 // see KeyDelay
 	LoadKeyDelay         int64 // see KeyDelay
 	ReplPingPeriod       int64 // seconds
 	ReplTimeout          int64 // seconds

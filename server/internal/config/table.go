@@ -151,8 +151,8 @@ func Parameters() []Parameter {
 				"and serves them if the new ones continue their history; the others drop them first."),
 		yesNo("lazyexpire-nested-arbitrary-keys", true, func(c *Settings) *bool { return &c.LazyExpireNested }).hide().
 			about("Whether SCAN and RANDOMKEY remove the expired keys that they find while a transaction or a script runs; they never reply them."),
-		number("rdb-key-save-delay", 0, math.MinInt32, math.MaxInt32, func(c *Settings) *int64 { return &c.ReplKeyDelay }).hide().
-			about("Microseconds that a transfer to replicas waits after each key, for tests; -n means one after every n keys."),
+		number("rdb-key-save-delay", 0, math.MinInt32, math.MaxInt32, func(c *Settings) *int64 { return &c.SaveKeyDelay }).hide().
+			about("Microseconds that a transfer to replicas waits after each key, and BGSAVE before it writes, for tests; -n means one after every n keys."),
 		number("key-load-delay", 0, math.MinInt32, math.MaxInt32, func(c *Settings) *int64 { return &c.LoadKeyDelay }).hide().
 			about("Microseconds that loading the data, of the file or of a primary, waits after each key, for tests; -n means one after every n keys."),
 		enum("repl-field-deadlines", "no", func(c *Settings) *string { return &c.ReplFieldDeadlines }, "no", "redis", "valkey").immutable().hide().

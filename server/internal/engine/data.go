@@ -126,9 +126,10 @@ func (srv *Engine) SaveNow() error {
 	return nil
 }
 
-// savesAtEnd reports whether the data are saved when the server stops with flags f.
+// savesAtEnd reports whether the data are saved when the server stops with flags f. A stop
+// completes a BGSAVE, too.
 func (srv *Engine) savesAtEnd(f stopFlags) bool {
-	return (srv.Keeper.Automatic() || f.Save) && !f.Nosave
+	return (srv.Keeper.Automatic() || srv.Keeper.InProgress() || f.Save) && !f.Nosave
 }
 
 // closeKeeper writes the last changes, if the save rules or the options of the
@@ -137,8 +138,9 @@ func (srv *Engine) closeKeeper() error {
 	srv.keeperClosed.Do(func() {
 		srv.Mu.Lock()
 		flags := srv.Ending
+		save := srv.savesAtEnd(flags)
 		srv.Mu.Unlock()
-		srv.keeperErr = srv.Keeper.Close(srv.savesAtEnd(flags))
+		srv.keeperErr = srv.Keeper.Close(save)
 		if srv.keeperErr != nil && flags.force {
 			srv.Log.Error("cannot save the data; stopping anyway because of FORCE", "error", srv.keeperErr)
 			srv.keeperErr = nil

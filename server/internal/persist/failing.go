@@ -55,7 +55,7 @@ func (f *failures) log(log *slog.Logger, err error, asked bool) {
 // Fail records that a checkpoint could not be written.
 func (k *Keeper) Fail(r Result) {
 	k.Failures.log(k.o.Log, r.Err, k.Saving || r.Requested)
-	k.Failed, k.SaveRequested, k.Saving = r.Err, false, false
+	k.Failed, k.SaveRequested, k.Saving, k.requested = r.Err, false, false, time.Time{}
 	k.retry = time.Now().Add(retryTime)
 	k.saveDuration = time.Since(k.saveStarted)
 	k.tellSavers(r.Err)

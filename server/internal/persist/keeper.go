@@ -117,7 +117,8 @@ type rewriting struct {
 
 // saving is the state of BGSAVE.
 type saving struct {
-	SaveRequested bool // BGSAVE is requested
+	SaveRequested bool      // BGSAVE is requested
+	requested     time.Time // since when; zero until the keeper looks
 	savers        []saveWaiter
 	Saving        bool // BGSAVE is in progress
 	saveStarted   time.Time
@@ -454,12 +455,13 @@ func (k *Keeper) due() bool {
 	if !now.Before(k.timerAt) {
 		k.timerAt = time.Time{} // it has fired
 	}
-	if k.Failed != nil && now.Before(k.retry) && !k.SaveRequested {
+	requested := k.SaveRequested && !k.delayed(now)
+	if k.Failed != nil && now.Before(k.retry) && !requested {
 		k.setTimer(k.retry)
 		return false
 	}
 	keys := k.o.Keys
-	if k.SaveRequested || k.WantsFresh && k.NeedsFresh || k.Rewrite != nil || k.ObsoleteUpTo != 0 || k.Pending() || keys.Recorded() > k.Limits.Pending {
+	if requested || k.WantsFresh && k.NeedsFresh || k.Rewrite != nil || k.ObsoleteUpTo != 0 || k.Pending() || keys.Recorded() > k.Limits.Pending {
 		return true
 	}
 	if !k.Automatic() {
@@ -494,6 +496,12 @@ func (k *Keeper) Saved(epoch uint64) bool { return epoch <= k.durable }
 
 // Settled reports whether all changes so far are on the disk.
 func (k *Keeper) Settled() bool { return !k.NeedsFresh && k.saved == k.host.Changes() }
+
+// InProgress reports whether a save that a client has requested, or the first file, is not
+// complete.
+func (k *Keeper) InProgress() bool {
+	return k.SaveRequested || k.Saving || k.NeedsFresh && k.Rewrite != nil
+}
 
 // Pending reports whether a checkpoint is taken and not yet written.
 func (k *Keeper) Pending() bool {
@@ -600,10 +608,10 @@ func (k *Keeper) Suspended() bool { return k.suspended }
 
 // Take takes the journal, and a piece of the rewrite in progress, as the next
 // checkpoint. It does nothing while an earlier checkpoint waits to be written.
-func (k *Keeper) Take() { k.take(k.SaveRequested) }
+func (k *Keeper) Take() { k.take(k.SaveRequested && !k.delayed(time.Now())) }
 
 // take is Take. With exact, the file has the position in the stream of replication, and no
-// log.
+// log, and the checkpoint is the save that is requested.
 func (k *Keeper) take(exact bool) {
 	if k.Pending() {
 		return
@@ -622,8 +630,8 @@ func (k *Keeper) take(exact bool) {
 	c.Spaces, c.LastSpace, c.Keys = k.o.Keys.Spaces(), k.o.Keys.LastSpace(), k.counts()
 	k.epoch++
 	k.taken = c.changes
-	if k.SaveRequested {
-		k.SaveRequested, k.Saving = false, true
+	if exact && k.SaveRequested {
+		k.SaveRequested, k.Saving, k.requested = false, true, time.Time{}
 	}
 	c.taken = time.Now()
 	k.saveStarted = c.taken

@@ -47,6 +47,24 @@ func (k *Keeper) delay(keys int) error {
 	return nil
 }
 
+// delayed reports whether rdb-key-save-delay holds back the save that is requested, and sets
+// the timer for the next look.
+func (k *Keeper) delayed(now time.Time) bool {
+	if k.requested.IsZero() {
+		k.requested = now
+	}
+	keys := 0
+	for _, n := range k.counts() {
+		keys += int(n)
+	}
+	left := config.KeyPause(keys, k.o.Settings.SaveKeyDelay) - now.Sub(k.requested)
+	if left <= 0 {
+		return false
+	}
+	k.setTimer(now.Add(min(left, config.KeyDelaySlice)))
+	return true
+}
+
 // Status is the state of a keeper at one instant, for INFO.
 type Status struct {
 	InProgress      bool      // a save was requested or is running
@@ -100,8 +118,7 @@ func (t *Times) Up(yield func(bound time.Duration, n int64) bool) {
 // Status returns the state of the keeper.
 func (k *Keeper) Status() Status {
 	s := Status{
-		InProgress: k.SaveRequested || k.Saving || k.NeedsFresh && k.Rewrite != nil,
-		Started:    k.saveStarted, SavedAt: k.savedAt, Duration: k.saveDuration,
+		InProgress: k.InProgress(), Started: k.saveStarted, SavedAt: k.savedAt, Duration: k.saveDuration,
 		Unsaved: k.host.Changes() - k.saved, Saves: k.saves, Failures: k.Failures.n, Rewrites: k.rewrites,
 		Loaded: k.loadedKeys, Expired: k.expiredKeys, RewriteFailed: !k.RewriteFailedAt.IsZero(),
 		Times: k.times,

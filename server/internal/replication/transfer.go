@@ -177,7 +177,7 @@ func (t *transfer) encode(write func([]byte) error) error {
 		var shared []keyspace.SnapshotKey // encoded without the lock
 		delay, n, before := int64(0), pieceKeys, t.keys
 		t.p.engine.Locked(func() {
-			if delay = t.p.engine.Config.ReplKeyDelay; delay != 0 {
+			if delay = t.p.engine.Config.SaveKeyDelay; delay != 0 {
 				n = 1
 			}
 			more = t.snapshot.Next(n, pieceTime, func(k keyspace.SnapshotKey) {
@@ -255,7 +255,7 @@ func (t *transfer) yield() {
 // replica waits for the data any more.
 func (t *transfer) delay(keys int) bool {
 	return config.KeyDelay(keys, func() (each int64, wanted bool) {
-		t.p.engine.Locked(func() { each = t.p.engine.Config.ReplKeyDelay })
+		t.p.engine.Locked(func() { each = t.p.engine.Config.SaveKeyDelay })
 		return each, !t.deserted()
 	})
 }
