@@ -12,6 +12,12 @@ import (
 // next. One goroutine at a time uses it.
 type Compiler struct {
 	Intrinsics
+
+	// Fixed returns the value of a global variable, or of a field of the fixed value of in,
+	// that never changes; nil if it may change or does not exist. The code contains that value
+	// in place of a look-up. A nil Fixed stands for one that returns nil.
+	Fixed func(in lua.LValue, name string) lua.LValue
+
 	busy       bool
 	tree       tree
 	generators []*generator // for nested functions
@@ -66,7 +72,7 @@ func (c *Compiler) Compile(src, chunk string, depth int, stop func() bool) (prot
 		return nil, syntaxError(chunk + ": source of more than 2 GB")
 	}
 	if c.busy { // stop compiles another source
-		c = &Compiler{Intrinsics: c.Intrinsics}
+		c = &Compiler{Intrinsics: c.Intrinsics, Fixed: c.Fixed}
 	}
 	c.busy = true
 	defer func() {

@@ -2,7 +2,8 @@
 // source becomes a prototype of that machine, with the messages that Lua has for errors
 // in the source. Where the machine differs from Lua, compiled code calls functions in
 // place of instructions ([Intrinsics]): concatenation, the remainder, and loops over
-// numbers that are not constants. It has nothing of Redis.
+// numbers that are not constants. Globals that never change are constants of the code
+// ([Compiler.Fixed]): redis.call takes one instruction. It has nothing of Redis.
 //
 // The compiler is written from the grammar and the descriptions in the reference manual
 // of Lua 5.1, and its messages from what redis-server replies. Each pass is a file or

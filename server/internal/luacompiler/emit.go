@@ -75,12 +75,13 @@ type jump struct {
 	at point
 }
 
-// constant identifies a constant: a text, the bits of a number, or another value by
-// its kind alone.
+// constant identifies a constant: a text, the bits of a number, a fixed value, or another
+// value by its kind alone.
 type constant struct {
-	kind byte
-	bits uint64
-	text string
+	kind  byte
+	bits  uint64
+	text  string
+	fixed lua.LValue
 }
 
 // Kinds of constants.
@@ -93,6 +94,7 @@ const (
 	constJoin
 	constLoop
 	constMod
+	constFixed
 )
 
 // manyConstants is a number of constants from which an index is faster than a search.
@@ -257,7 +259,7 @@ func (a *assembler) finish() {
 func (a *assembler) constant(c constant, at point) int {
 	if a.index == nil {
 		for i := range a.constants {
-			if k := &a.constants[i]; k.kind == c.kind && k.bits == c.bits && k.text == c.text {
+			if k := &a.constants[i]; k.kind == c.kind && k.bits == c.bits && k.text == c.text && k.fixed == c.fixed {
 				return i
 			}
 		}
@@ -297,6 +299,8 @@ func (a *assembler) value(c constant) lua.LValue {
 		return a.Loop
 	case constMod:
 		return a.Mod
+	case constFixed:
+		return c.fixed
 	}
 	return lua.LNil
 }

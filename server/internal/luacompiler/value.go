@@ -115,8 +115,39 @@ func (g *generator) variableInto(e *expr, dst int) {
 	case upvalue:
 		g.emit(lua.OP_GETUPVAL, dst, int(e.slot), 0, e.use)
 	default:
+		if v := g.fixed(nil, e); v != nil {
+			g.loadFixed(dst, v, e.use)
+			return
+		}
 		g.emitX(lua.OP_GETGLOBAL, dst, g.text(e.text, e.use), e.use)
 	}
+}
+
+// fixed returns the value of a global variable, or of the field of the fixed value in whose
+// name e is, if it never changes.
+func (g *generator) fixed(in lua.LValue, e *expr) lua.LValue {
+	if g.Fixed == nil || in != nil && e.kind != exprString || in == nil && (e.kind != exprName || e.variable != global) {
+		return nil
+	}
+	return g.Fixed(in, e.text)
+}
+
+func (g *generator) loadFixed(dst int, v lua.LValue, at point) {
+	g.emitX(lua.OP_LOADK, dst, g.constant(constant{kind: constFixed, fixed: v}, at), at)
+}
+
+// fixedPrefix returns the value of a chain of suffixes as far as it is fixed, what errors call
+// it, and the suffix after it; end is none of these suffixes.
+func (g *generator) fixedPrefix(e, end *expr) (v lua.LValue, named naming, rest *expr) {
+	v, named, rest = g.fixed(nil, e.first), g.nameOf(e.first), e.list
+	for v != nil && rest != end && rest.kind == exprIndex {
+		field := g.fixed(v, rest.first)
+		if field == nil {
+			break
+		}
+		v, named, rest = field, g.fieldName(rest.first), rest.next
+	}
+	return v, named, rest
 }
 
 func (g *generator) prefixOperator(op int, e *expr, dst int) {
@@ -317,13 +348,18 @@ func (g *generator) flush(table, stored, n int, at point) {
 // variable, or the next one if the last is a call. It returns what errors call it.
 func (g *generator) prefix(e *expr) (reg int, named naming) {
 	base := g.free
-	named = g.nameOf(e.first)
-	if e.list.kind == exprCall {
+	v, named, step := g.fixedPrefix(e, e.last)
+	switch {
+	case v != nil:
+		g.loadFixed(base, v, e.first.use)
+		g.reserve(1, e.first.use)
+		reg = base
+	case e.list.kind == exprCall:
 		reg = g.push(e.first)
-	} else {
+	default:
 		reg = g.register(e.first)
 	}
-	for step := e.list; step != e.last; step = step.next {
+	for ; step != e.last; step = step.next {
 		if step.kind == exprIndex {
 			named = g.index(base, reg, named, step, base, step.use)
 		} else {
@@ -351,6 +387,10 @@ func (g *generator) suffixInto(e *expr, dst int) {
 		g.call(e, 1, false)
 		g.free = base
 		g.move(dst, base, e.use)
+		return
+	}
+	if v, _, rest := g.fixedPrefix(e, nil); v != nil && rest == nil {
+		g.loadFixed(dst, v, e.use)
 		return
 	}
 	reg, named := g.prefix(e)

@@ -39,7 +39,7 @@ func TestLooksWithinFunctions(t *testing.T) {
 		mb + "return s:find('^[^b]*b')":                                                                                                  5,
 		"return string.find('a', '[' .. string.rep('b', 2^20) .. ']')":                                                                   5,
 		mb + "return s:find('^%bab')":                                                                                                    3,
-		"return #string.format(string.rep('x', 2^20))":                                                                                   3,
+		"return #string.format(string.rep('x', 2^24))":                                                                                   3,
 		"return #string.format(string.rep('%%', 2^20))":                                                                                  50,
 		"return #struct.pack(string.rep('x', 2^20))":                                                                                     50,
 		"return struct.unpack(string.rep('<', 2^20), '')":                                                                                50,

@@ -2,6 +2,8 @@ package script
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -32,13 +34,115 @@ func TestPanicIsAnError(t *testing.T) {
 	st.Seal(st.Library(map[string]lua.LGFunction{"crash": func(*lua.LState) int {
 		var p *int
 		return *p
-	}}), st.Table())
+	}}), st.Table(), true)
 	const source = "local n = 1 local f = function() n = n + 1 return n end "
 	if got := st.eval(t, source+"redis.crash()"); !strings.HasPrefix(got, luacompiler.InternalError) {
 		t.Error(got)
 	}
 	if got := st.eval(t, source+"local ok, e = pcall(redis.crash) f() return e:sub(1, 16) .. n"); got != luacompiler.InternalError+"2" {
 		t.Error(got)
+	}
+}
+
+// TestFixedGlobals checks that code contains the values of globals that never change, and
+// looks up others; and that this changes no result.
+func TestFixedGlobals(t *testing.T) {
+	st := New()
+	library := st.Library(map[string]lua.LGFunction{"f": func(L *lua.LState) int {
+		L.Push(lua.LNumber(L.GetTop()))
+		return 1
+	}})
+	library.RawSetString("seven", lua.LNumber(7))
+	st.Seal(library, st.Table(), true)
+	st.SetGlobal("KEYS", lua.LString("one"))
+	for _, test := range []struct {
+		source, want string
+		lookups      int // of globals and fields
+	}{
+		{"return redis.f(1, 2)", "2", 0},
+		{"return redis.seven + redis['seven'] * math.floor(2.5)", "21", 0},
+		{"local f = redis.f return f(tonumber('3'))", "1", 0},
+		{"return _G.redis.f()", "0", 0},
+		{"return type(redis)", "table", 0},
+		{"return ({f = redis.f}).f()", "0", 1},
+		{"return KEYS", "one", 1},
+		{"return _G.KEYS", "one", 1},
+		{"return #KEYS .. redis.seven", "37", 1},
+		{"local redis = {f = function() return 'mine' end} return redis.f()", "mine", 1},
+		{"local function g(redis) return redis.seven end return g({seven = 8})", "8", 1},
+		{"local redis = redis local function g() return redis.f(1) end return g()", "1", 1},
+		{"return redis.absent", "nil", 1},
+		{"return redis.absent()", "x:1: attempt to call field 'absent' (a nil value)", 1},
+		{"return redis.seven()", "x:1: attempt to call field 'seven' (a number value)", 0},
+		{"return redis.f.g", "x:1: attempt to index field 'f' (a function value)", 1},
+		{"return tonumber.g.h", "x:1: attempt to index global 'tonumber' (a function value)", 2},
+		{"return redis.seven.x()", "x:1: attempt to index field 'seven' (a number value)", 1},
+		{"return redis + 1", "x:1: attempt to perform arithmetic on global 'redis' (a table value)", 0},
+		{"return redis.f .. 'x'", "x:1: attempt to concatenate field 'f' (a function value)", 0},
+		{"return redis:f()", "1", 1},
+		{"redis.f = nil", "x:1: Attempt to modify a readonly table", 0},
+		{"redis.f.x = 1", "x:1: attempt to index field 'f' (a function value)", 0},
+		{"redis = nil", "x:1: Attempt to modify a readonly table", 0},
+		{"math.pi, redis.seven = 1, 2", "x:1: Attempt to modify a readonly table", 0},
+		{"return absent", "x:1: Script attempted to access nonexistent global variable 'absent'", 1},
+		{"local n = 0 for k, v in pairs({redis.seven, redis.f}) do n = n + k end return n", "3", 0},
+	} {
+		fn, err := st.Compile(test.source, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := lookups(fn.Proto); n != test.lookups {
+			t.Errorf("%s: %d look-ups, want %d", test.source, n, test.lookups)
+		}
+		result, failed := st.Call(fn)
+		got := ""
+		if failed != nil {
+			got = display(failed.Value)
+		} else {
+			got = result.String()
+		}
+		if got != test.want {
+			t.Errorf("%s: %s, want %s", test.source, got, test.want)
+		}
+	}
+}
+
+// lookups counts the instructions of a function that look up a global or a field.
+func lookups(p *lua.FunctionProto) (n int) {
+	for _, in := range p.Code {
+		switch luacompiler.Instruction(in).Op() {
+		case lua.OP_GETGLOBAL, lua.OP_GETTABLE, lua.OP_GETTABLEKS, lua.OP_SELF:
+			n++
+		}
+	}
+	for _, inner := range p.FunctionPrototypes {
+		n += lookups(inner)
+	}
+	return n
+}
+
+// TestNumbersOfJSON checks that decoded numbers are the nearest ones.
+func TestNumbersOfJSON(t *testing.T) {
+	st := machine()
+	r := rand.New(rand.NewPCG(1, 1))
+	for i := range 20_000 {
+		digits := strconv.FormatInt(r.Int64N(1<<(1+i%60)), 10)
+		text := digits
+		if point := 1 + r.IntN(len(digits)); point < len(digits) {
+			text = digits[:point] + "." + digits[point:]
+		} else if r.IntN(2) == 0 {
+			text += [...]string{".0", "e3", ".5e-7", ".000"}[r.IntN(4)]
+		}
+		if r.IntN(3) == 0 {
+			text = "-" + text
+		}
+		want, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := st.decodeJSON(st.L, &jsonSettings{decodeDepth: 1}, text); got != lua.LNumber(want) {
+			t.Fatalf("%s: %v, want %v", text, got, want)
+		}
 	}
 }
 

@@ -50,7 +50,8 @@
 // Scripts reach their globals and nothing else. There is no io, no debug, no
 // require, no load of compiled code; of os there is only clock. Globals and
 // libraries are read through empty proxy tables (see guard in state.go): these
-// contain nothing to change, and functions that write to tables refuse them.
+// contain nothing to change, and functions that write to tables refuse them. So the code of
+// a script, other than that of a library of functions, contains what it reads of them.
 // Gopher-lua's call stack is bounded as Lua's is, strings to 512 MB; each
 // millisecond [State.Interrupt] decides whether the script may continue, and an
 // error from it cannot be caught.

@@ -14,7 +14,7 @@ import (
 // machine returns a state whose redis has nothing in it.
 func machine() *State {
 	st := New()
-	st.Seal(st.Table(), st.Table())
+	st.Seal(st.Table(), st.Table(), true)
 	return st
 }
 
@@ -47,7 +47,7 @@ func Example() {
 			L.Push("hello " + L.Get(1).(lua.LString))
 			return 1
 		},
-	}), st.Table())
+	}), st.Table(), true)
 	for _, source := range []string{
 		"return redis.greet('world')",
 		"return '010' + 0.1",

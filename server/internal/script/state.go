@@ -30,11 +30,12 @@ type State struct {
 	// then random numbers are available, as in Redis.
 	Running bool
 
-	globals  *lua.LTable    // as the libraries fill it
-	env      *lua.LTable    // the globals that scripts see
-	most     int            // greatest length of a string
-	refuse   *lua.LFunction // the __newindex of the metatables of proxies, and of no other table: see guard
-	shown    *lua.LTable    // the metatable of strings as scripts see it
+	globals  *lua.LTable           // as the libraries fill it
+	fixed    map[string]lua.LValue // those of them that never change
+	env      *lua.LTable           // the globals that scripts see
+	most     int                   // greatest length of a string
+	refuse   *lua.LFunction        // the __newindex of the metatables of proxies, and of no other table: see guard
+	shown    *lua.LTable           // the metatable of strings as scripts see it
 	compiler luacompiler.Compiler
 	random   rand48
 	ticks    *ticker
@@ -79,7 +80,7 @@ const (
 
 	// firstLook is the interval before the first check. Short scripts end before it:
 	// a check takes half a microsecond, as long as such a script.
-	firstLook = 100
+	firstLook = 1000
 )
 
 // New returns a machine without the global redis: see Seal.
@@ -132,8 +133,9 @@ func (st *State) Library(functions map[string]lua.LGFunction) *lua.LTable {
 }
 
 // Seal makes the globals, including redis and Valkey's server, visible to scripts. From then on scripts
-// can change neither the globals nor their contents.
-func (st *State) Seal(redis, server *lua.LTable) {
+// can change neither the globals nor their contents. If fixed, SetGlobals is never called, and
+// the code of scripts contains values of globals in place of look-ups.
+func (st *State) Seal(redis, server *lua.LTable, fixed bool) {
 	st.globals.RawSetString("redis", redis)
 	st.globals.RawSetString("server", server)
 	st.guard(st.env, st.globals, true)
@@ -145,9 +147,28 @@ func (st *State) Seal(redis, server *lua.LTable) {
 		}
 	}
 	st.globals.RawSetString("_G", st.env)
+	if fixed {
+		st.fixed = map[string]lua.LValue{}
+		st.globals.ForEach(func(k, v lua.LValue) { st.fixed[string(k.(lua.LString))] = v })
+		st.compiler.Fixed = st.fixedValue
+	}
 	st.shown.RawSetString("__index", st.globals.RawGetString("string"))
 	st.L.G.Global = st.env
 	st.L.Env = st.env
+}
+
+// fixedValue returns the value of a global variable that never changes, or of a field of its
+// value; nil if there is none.
+func (st *State) fixedValue(in lua.LValue, name string) lua.LValue {
+	if in == nil || in == st.env {
+		return st.fixed[name]
+	}
+	if t, ok := in.(*lua.LTable); ok && st.guardOf(t) != nil {
+		if v := st.real(t).RawGetString(name); v != lua.LNil {
+			return v
+		}
+	}
+	return nil
 }
 
 // Guarded returns a read-only proxy of t. If strict, reading an absent field is an
@@ -226,7 +247,7 @@ func (st *State) missing(L *lua.LState) int {
 	return 0
 }
 
-// SetGlobal sets a global variable, which scripts cannot.
+// SetGlobal sets a global variable, which scripts cannot. It is none that existed in Seal.
 func (st *State) SetGlobal(name string, v lua.LValue) { st.globals.RawSetString(name, v) }
 
 // SetGlobals replaces the globals that scripts see, which are read-only, too; nil

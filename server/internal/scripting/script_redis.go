@@ -47,7 +47,7 @@ func (a *api) ofValkey() bool { return a.valkey || a.srv.Config.Valkey() }
 // seal makes both tables visible to scripts. Scripts have some more entries than functions.
 func seal(srv *engine.Engine, state *script.State, eval bool) {
 	redis, server := &api{srv: srv, state: state}, &api{srv: srv, state: state, valkey: true}
-	state.Seal(redis.library(eval), server.library(eval))
+	state.Seal(redis.library(eval), server.library(eval), eval)
 }
 
 // library returns the table.
@@ -249,7 +249,7 @@ func (a *api) statusReply(L *lua.LState) int {
 		L.Push(engine.ErrorTable(a.state, "ERR wrong number or type of arguments", false))
 		return 1
 	}
-	t := a.state.Table()
+	t := a.state.L.CreateTable(0, 1)
 	t.RawSetString("ok", s)
 	L.Push(t)
 	return 1
