@@ -198,7 +198,7 @@ func (m scriptingMemory) all() int64 { return m.Eval + m.Functions + m.VMEval + 
 // ErrorTable returns the table that represents an error in scripts. msg is an error
 // line as clients receive it, with a code.
 func ErrorTable(state *script.State, msg string, counted bool) *lua.LTable {
-	t := state.Table()
+	t := state.L.CreateTable(0, 2)
 	t.RawSetString("err", lua.LString(msg))
 	if counted {
 		t.RawSetString("ignore_error_stats_update", lua.LTrue)

@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -122,12 +123,11 @@ func (d *jsonDecoder) value() lua.LValue {
 }
 
 // open enters the array or object that begins at the next byte.
-func (d *jsonDecoder) open() *lua.LTable {
+func (d *jsonDecoder) open() {
 	d.at++
 	if d.depth++; d.depth > d.decodeDepth || d.depth > maxUnpack/3 {
 		d.st.Raise(d.L, fmt.Sprintf("Found too many nested data structures (%d) at character %d", d.depth, d.at))
 	}
-	return d.st.Table()
 }
 
 // closes leaves the array or object if it ends at the next byte.
@@ -148,8 +148,13 @@ func (d *jsonDecoder) comma(alternative string) {
 	d.at++
 }
 
+// fewEntries is the number of entries that the table of an array or object has space for at
+// first: without one gopher-lua takes 32.
+const fewEntries = 4
+
 func (d *jsonDecoder) array() lua.LValue {
-	t := d.open()
+	d.open()
+	t := d.L.CreateTable(fewEntries, 0)
 	if d.arrayTables {
 		meta := d.st.Table()
 		meta.RawSetString(jsonArray, lua.LTrue)
@@ -166,7 +171,8 @@ func (d *jsonDecoder) array() lua.LValue {
 }
 
 func (d *jsonDecoder) object() lua.LValue {
-	t := d.open()
+	d.open()
+	t := d.L.CreateTable(0, fewEntries)
 	for first := true; !first || !d.closes('}'); first = false {
 		if d.peek() != '"' {
 			d.expected("object key string")
@@ -212,15 +218,27 @@ func (d *jsonDecoder) number() (f float64, fault string) {
 	if text[0] == '-' {
 		digits = text[1:]
 	}
-	// Most numbers are integers that a float64 represents.
-	n, value := 0, 0
-	for n < len(digits) && n < 16 && luaconv.IsDigit(int(digits[n])) {
-		value = 10*value + int(digits[n]-'0')
-		n++
+	// Most numbers have at most 15 digits. Their digits and the power of ten by which these
+	// are divided are exact, so the quotient is the nearest number.
+	n, point, value := 0, 0, 0
+	for ; n < len(digits) && n < 17; n++ {
+		switch c := digits[n]; {
+		case luaconv.IsDigit(int(c)):
+			value = 10*value + int(c-'0')
+			continue
+		case c == '.' && n > 0 && point == 0 && n+1 < len(digits) && luaconv.IsDigit(int(digits[n+1])):
+			point = n
+			continue
+		}
+		break
 	}
-	if 0 < n && n < 16 && (digits[0] != '0' || n == 1) && (n == len(digits) || strings.IndexByte(".eExX", digits[n]) < 0) {
+	whole, fraction := n, 0
+	if point > 0 {
+		whole, fraction = point, n-point-1
+	}
+	if 0 < whole && whole+fraction < 16 && (digits[0] != '0' || whole == 1) && (n == len(digits) || strings.IndexByte(".eExX", digits[n]) < 0) {
 		d.at += len(text) - len(digits) + n
-		if f = float64(value); len(digits) < len(text) {
+		if f = float64(value) / math.Pow10(fraction); len(digits) < len(text) {
 			f = -f
 		}
 		return f, ""

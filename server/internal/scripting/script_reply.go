@@ -221,7 +221,7 @@ func luaValue(state *script.State, L *lua.LState, reply []byte) (v lua.LValue, r
 		n := number()
 		text := rest[:n]
 		rest = rest[n+2:]
-		t := state.Table()
+		t := state.L.CreateTable(0, 2)
 		t.RawSetString("format", lua.LString(text[:3]))
 		t.RawSetString("string", lua.LString(text[4:]))
 		return field("verbatim_string", t)
@@ -231,8 +231,9 @@ func luaValue(state *script.State, L *lua.LState, reply []byte) (v lua.LValue, r
 		}
 		return luaValue(state, L, rest)
 	case '%':
-		t := state.Table()
-		for range number() {
+		n := number()
+		t := state.L.CreateTable(0, min(n, maxPrealloc))
+		for range n {
 			var k, e lua.LValue
 			k, rest = luaValue(state, L, rest)
 			e, rest = luaValue(state, L, rest)
@@ -242,8 +243,9 @@ func luaValue(state *script.State, L *lua.LState, reply []byte) (v lua.LValue, r
 		}
 		return field("map", t)
 	case '~':
-		t := state.Table()
-		for range number() {
+		n := number()
+		t := state.L.CreateTable(0, min(n, maxPrealloc))
+		for range n {
 			var k lua.LValue
 			k, rest = luaValue(state, L, rest)
 			if k != lua.LNil {
