@@ -3,7 +3,6 @@ package archive
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -47,9 +46,8 @@ type reading struct {
 		db    int
 		ok    bool
 	}
-	journal map[id]deltas
-	slab    []delta
-	unbased []id          // keys that the journals name, in the order of the file; those passed are cut off
+	journals
+	unbased []unbased     // keys that the journals name, in the order of the file; those passed are cut off
 	chunks  chan<- []byte // of the value whose chunks are being read, which is being built; or nil
 	batch   *batch
 	jobs    chan *batch
@@ -68,36 +66,11 @@ type reading struct {
 // noDatabaseForSpace is the database of spaces beyond the number of databases.
 const noDatabaseForSpace = -2
 
-// id names a key of a space.
-type id struct {
-	space uint64
-	key   string
+// unbased is a key that journals name, and its first delta.
+type unbased struct {
+	id
+	first uint32
 }
-
-func (a id) compare(b id) int { return snapshot.Compare(a.space, a.key, b.space, b.key) }
-
-// part is a part of a journal.
-type part struct {
-	generation uint64
-	records    []byte
-}
-
-// delta is one record about a key in a journal. There may be millions, so it does without
-// what the record itself says.
-type delta struct {
-	*part
-	at   int // where the record begins
-	next *delta
-}
-
-// operations returns those of the record.
-func (d *delta) operations() []byte {
-	r, _, _ := journal.NextRecord(d.records[d.at:]) // it was read before
-	return r.Operations
-}
-
-// deltas is a linked list of them, the oldest first.
-type deltas struct{ first, last *delta }
 
 // job is the value of a key, before and after it is built.
 type job struct {
@@ -107,7 +80,7 @@ type job struct {
 	based      bool          // there is a value in the base
 	base       []byte        // the only chunk
 	chunks     <-chan []byte // all chunks, if there are several
-	journal    *delta
+	journal    uint32        // the first delta, or none
 
 	value    any // nil if the key does not exist
 	deadline int64
@@ -120,6 +93,7 @@ type batch struct {
 	jobs  []job
 	text  []byte        // keys and operations
 	built chan struct{} // receives a value when the values are built
+	from  uint32        // the first delta that is needed after this batch
 }
 
 const (
@@ -147,7 +121,7 @@ func (g *reading) fail(err error) {
 
 // run reads with a function of package snapshot.
 func (g *reading) run(path string, read func(snapshot.Visitor) error) error {
-	g.dbs, g.journal = map[uint64]int{}, map[id]deltas{}
+	g.dbs = map[uint64]int{}
 	g.failed = make(chan struct{})
 	g.jobs, g.order = make(chan *batch, inFlight), make(chan *batch, inFlight)
 	g.spare, g.pieces = make(chan *batch, 2*inFlight), make(chan []byte, 2*inFlight)
@@ -184,6 +158,7 @@ func (g *reading) run(path string, read func(snapshot.Visitor) error) error {
 func (g *reading) pass() {
 	for batch := range g.order {
 		<-batch.built
+		g.drop(batch.from)
 		select {
 		case <-g.failed:
 			continue
@@ -208,7 +183,7 @@ func (g *reading) newBatch() {
 	select {
 	case g.batch = <-g.spare:
 	default:
-		g.batch = &batch{make([]job, 0, jobsAtOnce), make([]byte, 0, jobBytes), make(chan struct{}, 1)}
+		g.batch = &batch{jobs: make([]job, 0, jobsAtOnce), text: make([]byte, 0, jobBytes), built: make(chan struct{}, 1)}
 	}
 }
 
@@ -259,13 +234,16 @@ func (g *reading) records(generation uint64, chunk []byte) error {
 	if err := g.read(len(chunk)); err != nil {
 		return err
 	}
-	p := &part{generation, slices.Clone(chunk)} // the deltas refer to it
-	for rest := p.records; len(rest) > 0; {
+	if err := g.journals.begin(generation, chunk); err != nil {
+		return err
+	}
+	chunk = g.parts[len(g.parts)-1].records
+	for rest := chunk; len(rest) > 0; {
 		r, after, err := journal.NextRecord(rest)
 		if err != nil {
 			return fmt.Errorf("%w: journal of checkpoint %d: %w", snapshot.ErrDamaged, generation, err)
 		}
-		at, size := len(p.records)-len(rest), len(rest)-len(after)
+		at, size := len(chunk)-len(rest), len(rest)-len(after)
 		rest = after
 		if _, ok, err := g.database(r.Space); err != nil {
 			return err
@@ -273,29 +251,11 @@ func (g *reading) records(generation uint64, chunk []byte) error {
 			g.void += int64(size)
 			continue
 		}
-		d := g.newDelta()
-		d.part, d.at = p, at
-		k := id{r.Space, packed.View(r.Key)}
-		list, again := g.journal[k]
-		if again {
-			list.last.next = d
-		} else {
-			list.first = d
+		if err := g.journals.add(r, at); err != nil {
+			return err
 		}
-		list.last = d
-		g.journal[k] = list
 	}
 	return nil
-}
-
-// newDelta returns a delta from a block of them that is allocated at once.
-func (g *reading) newDelta() *delta {
-	if len(g.slab) == 0 {
-		g.slab = make([]delta, 1024)
-	}
-	d := &g.slab[0]
-	g.slab = g.slab[1:]
-	return d
 }
 
 // chunk adds a chunk of a base.
@@ -331,8 +291,7 @@ func (g *reading) chunk(space uint64, key []byte, generation uint64, i, chunks i
 
 // begun makes the job of a base. ops is the first chunk.
 func (g *reading) begun(db int, space uint64, key []byte, generation uint64, chunks int, ops []byte) error {
-	k := id{space, packed.View(key)}
-	if err := g.before(k); err != nil {
+	if err := g.before(id{space, packed.View(key)}); err != nil {
 		return err
 	}
 	if len(g.batch.text)+len(key)+len(ops) > cap(g.batch.text) {
@@ -340,11 +299,7 @@ func (g *reading) begun(db int, space uint64, key []byte, generation uint64, chu
 			return err
 		}
 	}
-	j := job{db: db, generation: generation, based: chunks > 0}
-	if list, ok := g.journal[k]; ok {
-		j.journal = list.first
-		delete(g.journal, k)
-	}
+	j := job{db: db, generation: generation, based: chunks > 0, journal: g.take(space, key)}
 	j.key = packed.View(g.batch.keep(key))
 	if chunks < 2 {
 		j.base = g.batch.keep(ops)
@@ -370,8 +325,8 @@ func (g *reading) before(k id) error {
 	if g.keys != nil {
 		return nil // entries are built in any order; see rest
 	}
-	if g.unbased == nil && len(g.journal) > 0 {
-		g.unbased = slices.SortedFunc(maps.Keys(g.journal), id.compare)
+	if g.unbased == nil {
+		g.unbased = g.sorted()
 	}
 	for len(g.unbased) > 0 && g.unbased[0].compare(k) < 0 {
 		if err := g.addUnbased(g.unbased[0]); err != nil {
@@ -382,28 +337,45 @@ func (g *reading) before(k id) error {
 	return nil
 }
 
-func (g *reading) addUnbased(k id) error {
-	list, ok := g.journal[k]
-	if !ok {
+// sorted returns the keys that journals name, in the order of the file.
+func (g *reading) sorted() []unbased {
+	list := []unbased{}
+	for i, d := range g.leaders {
+		r := g.record(d)
+		list = append(list, unbased{id{r.Space, packed.View(r.Key)}, i})
+	}
+	slices.SortFunc(list, func(a, b unbased) int { return a.compare(b.id) })
+	return list
+}
+
+func (g *reading) addUnbased(k unbased) error {
+	d := g.delta(k.first)
+	if d.at&leads == 0 {
 		return nil // it had a base
 	}
-	delete(g.journal, k)
-	return g.add(job{db: g.dbs[k.space], key: k.key, journal: list.first})
+	d.at &^= leads
+	return g.add(job{db: g.dbs[k.space], key: k.key, journal: k.first})
 }
 
 // rest makes jobs of the keys without a base that come after all bases; of all keys
-// without a base, in any order, if entries are built.
+// without a base, in the order of the journals, if entries are built.
 func (g *reading) rest() error {
-	if g.keys != nil {
-		for k, list := range g.journal {
-			if err := g.add(job{db: g.dbs[k.space], key: k.key, journal: list.first}); err != nil {
+	if g.keys == nil {
+		if g.unbased == nil {
+			g.unbased = g.sorted()
+		}
+		for _, k := range g.unbased {
+			if err := g.addUnbased(k); err != nil {
 				return err
 			}
 		}
 		return g.flush()
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(g.journal), id.compare) {
-		if err := g.addUnbased(k); err != nil {
+	g.table = nil
+	for i, d := range g.leaders {
+		r := g.record(d)
+		g.batch.from = i
+		if err := g.add(job{db: g.dbs[r.Space], key: packed.View(r.Key), journal: i}); err != nil {
 			return err
 		}
 	}
@@ -452,7 +424,7 @@ func (g *reading) build(b *keyspace.Builder, batch *batch) error {
 			g.onInvalid(j, err)
 			*b = keyspace.Builder{Limits: g.limits}
 		}
-		j.base, j.journal = nil, nil
+		j.base, j.journal = nil, none
 	}
 	return nil
 }
@@ -467,24 +439,24 @@ func (g *reading) apply(b *keyspace.Builder, j *job) error {
 			return err
 		}
 	}
-	d := j.journal
+	first := j.journal
 	if !j.based {
 		// A new file is written in pieces, with journals of the changes made
 		// meanwhile. A key that was deleted before its turn has no base in it, but
 		// the earlier journals may have changes of its old value. These cannot be
 		// applied: the valid records begin with one that creates or deletes the
 		// key.
-		for first := d; first != nil; first = first.next {
-			if first.generation > j.generation && journal.ReplacesValue(first.operations()) {
-				d = first
+		for i := first; i != none; i = g.after(i, j.journal) {
+			if d := g.delta(i); g.checkpoint(d) > j.generation && journal.ReplacesValue(g.record(d).Operations) {
+				first = i
 				break
 			}
 		}
 	}
-	for ; d != nil; d = d.next {
-		if d.generation > j.generation {
-			if err := b.Apply(d.operations()); err != nil {
-				return fmt.Errorf("checkpoint %d: %w", d.generation, err)
+	for i := first; i != none; i = g.after(i, j.journal) {
+		if d := g.delta(i); g.checkpoint(d) > j.generation {
+			if err := b.Apply(g.record(d).Operations); err != nil {
+				return fmt.Errorf("checkpoint %d: %w", g.checkpoint(d), err)
 			}
 		}
 	}
