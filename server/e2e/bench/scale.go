@@ -309,7 +309,7 @@ func (r *report) scaleDurable(ctx context.Context, s *scaling) error {
 func (r *report) scaleStarts(ctx context.Context, s *scaling) error {
 	s.at = r.upTo(1000, min(r.options.members, mostKeys), 10000)
 	for _, n := range s.at {
-		row, err := r.startsOf(ctx, stringsOf(n), r.options.rounds, 0)
+		row, err := r.startsOf(ctx, startShape{shape: stringsOf(n)}, r.options.rounds, 0)
 		if err != nil {
 			return err
 		}

@@ -32,18 +32,30 @@ const startWork = "start"
 // startRounds is the number of starts of each server with a data set.
 const startRounds = 5
 
+// startShape is a data set, and the parameter save of the server that writes its file: with
+// rules, which do not come to apply, zsetd writes changes in place of values.
+type startShape struct {
+	shape
+	rules string
+}
+
 // startShapes returns the data sets, each with 1/part of its full size.
-func startShapes(part int64) []shape {
-	return []shape{
-		stringsOf(1000000 / part),
-		setsOf(grouped(300000/part)+" sets of 5 members", 300000/part, 5, 5),
-		setsOf(grouped(1000000/part)+" members in one set", 1, 1000000/part, 1),
+func startShapes(part int64) []startShape {
+	list := []startShape{
+		{stringsOf(1000000 / part), ""},
+		{setsOf(grouped(300000/part)+" sets of 5 members", 300000/part, 5, 5), ""},
+		{setsOf(grouped(1000000/part)+" members in one set", 1, 1000000/part, 1), ""},
 	}
+	for _, s := range list[:2] {
+		s.name, s.rules = s.name+", saved as changes", "3600 1"
+		list = append(list, s)
+	}
+	return list
 }
 
 // measureStarts writes the file of each server, and starts them alternately with it. Redis
 // has an RDB file.
-func (r *report) measureStarts(ctx context.Context, data []shape, pause time.Duration) error {
+func (r *report) measureStarts(ctx context.Context, data []startShape, pause time.Duration) error {
 	rounds := startRounds
 	if r.options.short {
 		rounds = 1
@@ -63,7 +75,7 @@ func (r *report) measureStarts(ctx context.Context, data []shape, pause time.Dur
 }
 
 // startsOf is measureStarts with one data set.
-func (r *report) startsOf(ctx context.Context, s shape, rounds int, pause time.Duration) (startRow, error) {
+func (r *report) startsOf(ctx context.Context, s startShape, rounds int, pause time.Duration) (startRow, error) {
 	row := startRow{name: s.name, samples: make([][]startSample, len(r.targets))}
 	var dirs []string
 	for _, t := range r.targets {
@@ -89,15 +101,16 @@ func (r *report) startsOf(ctx context.Context, s shape, rounds int, pause time.D
 	return row, nil
 }
 
-// kept returns the target with a data file in its folder, which it writes on SAVE only.
-func (t target) kept() target {
-	t.flags = []string{"--save", ""}
+// kept returns the target with a data file in its folder, which it writes on SAVE only if the
+// rules do not come to apply.
+func (t target) kept(rules string) target {
+	t.flags = []string{"--save", rules}
 	return t
 }
 
 // save fills a server with a data set, and leaves its file in a folder.
-func (t target) save(ctx context.Context, s shape, dir string) error {
-	srv, err := t.kept().startIn(ctx, dir)
+func (t target) save(ctx context.Context, s startShape, dir string) error {
+	srv, err := t.kept(s.rules).startIn(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -114,7 +127,7 @@ func (t target) save(ctx context.Context, s shape, dir string) error {
 }
 
 func (t target) measureStart(ctx context.Context, dir string, pause time.Duration) (x startSample, err error) {
-	srv, err := t.kept().startIn(ctx, dir)
+	srv, err := t.kept("").startIn(ctx, dir)
 	if err != nil {
 		return x, err
 	}
