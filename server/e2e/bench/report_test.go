@@ -259,7 +259,7 @@ func TestAllWorks(t *testing.T) {
 			}
 		}
 	}
-	if text := r.startMarkdown(""); len(r.starts) != 3 || !strings.Contains(text, "| 300 sets of 5 members |") {
+	if text := r.startMarkdown(""); len(r.starts) != 5 || !strings.Contains(text, "| 300 sets of 5 members |") {
 		t.Errorf("%d rows of starts, %q", len(r.starts), text)
 	}
 	idle, err := measureIdle(ctx, r.targets, 20*time.Millisecond)
