@@ -29,7 +29,7 @@ func TestFloor(t *testing.T) {
 			t.Errorf("%d clients: no replies", row.clients)
 		}
 	}
-	if len(r.floor) != 2 {
+	if len(r.floor) != 3 {
 		t.Errorf("%d rows", len(r.floor))
 	}
 }
