@@ -39,7 +39,7 @@ func TestLooksWithinFunctions(t *testing.T) {
 		mb + "return s:find('^[^b]*b')":                                                                                                  5,
 		"return string.find('a', '[' .. string.rep('b', 2^20) .. ']')":                                                                   5,
 		mb + "return s:find('^%bab')":                                                                                                    3,
-		"return #string.format(string.rep('x', 2^24))":                                                                                   3,
+		"return #string.format(string.rep('x', 2^24))":                                                                                   2,
 		"return #string.format(string.rep('%%', 2^20))":                                                                                  50,
 		"return #struct.pack(string.rep('x', 2^20))":                                                                                     50,
 		"return struct.unpack(string.rep('<', 2^20), '')":                                                                                50,
@@ -56,6 +56,7 @@ func TestLooksWithinFunctions(t *testing.T) {
 		"local t = {} for i = 1, 3000 do table.insert(t, 1, i) end":                                                                      10,
 	} {
 		st := machine()
+		st.ticks.armed.Store(true) // there are no pulses, which depend on the machine
 		looks := 0
 		st.Interrupt = func() *lua.LTable {
 			looks++
