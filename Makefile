@@ -10,7 +10,7 @@ MODULES = $(dir $(wildcard go.mod */*/go.mod))
 each = @failed=0; for dir in $(MODULES); do echo "module $$dir"; (cd $$dir && $(1)) || failed=1; done; exit $$failed
 
 .DEFAULT_GOAL := help
-.PHONY: help run build profile test faults test-net race way bench bench-scale bench-go bench-compare differential conformance simulate soak fuzz lint cross release-check release
+.PHONY: help run build profile test faults test-net race way bench bench-scale bench-go bench-compare differential conformance simulate soak fuzz mutate lint cross release-check release
 
 help: ## list what there is
 	@awk '/^[a-z-]+:.*## / { i = index($$0, ":"); printf "  make %-15s %s\n", substr($$0, 1, i-1), substr($$0, index($$0, "## ")+3) }' Makefile
@@ -99,6 +99,14 @@ fuzz: ## run the fuzz targets, each for TIME=1m; TARGET=regexp chooses, PARALLEL
 
 soak: ## keep servers busy with everything for an hour and compare them with a model; TIME=3m, SEED=n repeats what is drawn, RACE=1, RATE=n limits commands a second
 	cd server/e2e && $(GO) run ./soak -v -time $(or $(TIME),1h) -seed $(or $(SEED),0) -rate $(or $(RATE),0) $(if $(RACE),-race)
+
+mutate: ## plant N=50 faults in the code, one at a time, and list those that no test notices; SEED=n repeats a sample, PACKAGE=regexp chooses packages
+	@.ci/redis
+	@.ci/clients
+	@.ci/chromium
+	@mkdir -p bin
+	eval "$$(.ci/judges)" && cd server/e2e && $(GO) run ./mutate -root ../.. -dir "$${XDG_CACHE_HOME:-$$HOME/.cache}/zsetd-mutate" -places ../../bin/mutate.txt \
+		-n $(or $(N),50) -seed $(or $(SEED),0) $(if $(PACKAGE),-package '$(PACKAGE)')
 
 lint: ## check format, vet, staticcheck, and that go.mod is tidy
 	@out=$$(gofmt -l .); test -z "$$out" || { echo "not as gofmt writes it: $$out"; exit 1; }
