@@ -75,9 +75,9 @@ func TestAccessible(t *testing.T) {
 	p.srv.Must("ZADD", "due", "@now-3s", "account_1", "@now+3s", "account_2", "@now+1h", "account_3")
 	p.srv.Must("ZADD", "details:account_1", 1, "likes")
 	for i := range 40 {
-		p.srv.Must("ZADDEX", "club", "EX", 20+i, "MEMBERS", 1, "*", fmt.Sprint("user", i))
+		p.srv.Must("ZADDEX", "club", "EX", 2000+i, "MEMBERS", 1, "*", fmt.Sprint("user", i))
 		p.srv.Must("ZADDEX", "hits", "INCR", "EX", 3000, "ENX", "MEMBERS", 1, 60+i, fmt.Sprintf("12:%02d:00", i))
-		p.srv.Must("ZADDEX", "news", "EX", 60*(i+1), "MEMBERS", 1, "@now", fmt.Sprintf(`{"url":"/n/%d"}`, i))
+		p.srv.Must("ZADDEX", "news", "EX", 600*(i+1), "MEMBERS", 1, "@now", fmt.Sprintf(`{"url":"/n/%d"}`, i))
 	}
 	value := `document.querySelector('#detail .keyhead') && document.querySelector('#detail .value').children.length && document.querySelector('#scan-stop').textContent === 'Reload'`
 	type look struct{ path, ready string }

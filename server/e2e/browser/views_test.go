@@ -242,7 +242,7 @@ func testTimeline(t *testing.T, open func(...string) *page) {
 
 func testDeadlines(t *testing.T, open func(...string) *page) {
 	p := open(live()...)
-	p.srv.Must("ZADDEX", "sessions", "EX", 100, "MEMBERS", 2, 1, "ann", 2, "ben")
+	p.srv.Must("ZADDEX", "sessions", "EX", 5000, "MEMBERS", 2, 1, "ann", 2, "ben")
 	p.srv.Must("ZADD", "sessions", 3, "stays")
 	p.visit("keys?key=sessions&view=deadlines")
 	p.shows("#detail", "2 of 3 expire")
@@ -250,7 +250,7 @@ func testDeadlines(t *testing.T, open func(...string) *page) {
 	p.is(`document.querySelectorAll('.drain i').length === 3`)
 	p.shows("#detail .livedot", "live")
 	// The page receives an event of the expiry: it does not see the server's clock move.
-	p.srv.Advance(200e9)
+	p.srv.Advance(10_000e9)
 	p.until("the members are gone", func() bool { return !strings.Contains(p.text("#detail tbody"), "ann") })
 	p.shows("#detail tbody", "stays")
 }
@@ -328,12 +328,12 @@ func testSystems(t *testing.T, open func(...string) *page) {
 	p := open(live()...)
 	p.size(1100, 700)
 	for i, title := range []string{"Elections: first results", "Rain until Friday", "Tram 7 stops early", "A second moon?", "Chess: a draw after 9 hours", "Bakery wins prize", "New bridge opens", "Lost cat found"} {
-		p.srv.Must("ZADDEX", "live:123:news", "EX", 60*(i+1), "MEMBERS", 1, fmt.Sprintf("@now-%ds", 10*i), fmt.Sprintf(`{"url":"/n/%d","title":%q}`, i, title))
+		p.srv.Must("ZADDEX", "live:123:news", "EX", 600*(i+1), "MEMBERS", 1, fmt.Sprintf("@now-%ds", 10*i), fmt.Sprintf(`{"url":"/n/%d","title":%q}`, i, title))
 	}
 	p.visit("keys?key=live:123:news&view=live")
 	p.shows("#detail .facts", "Live events\n8")
 	p.shows("#detail tbody tr:first-child", "/n/0")
-	p.srv.Must("ZADDEX", "live:123:news", "EX", 480, "MEMBERS", 1, "@now", `{"url":"/n/9","title":"Just in"}`)
+	p.srv.Must("ZADDEX", "live:123:news", "EX", 4800, "MEMBERS", 1, "@now", `{"url":"/n/9","title":"Just in"}`)
 	p.shows("#detail tbody tr:first-child", "/n/9")
 	p.picture("live-events")
 
@@ -357,7 +357,7 @@ func testSystems(t *testing.T, open func(...string) *page) {
 	p.shows(".lane:nth-child(3)", "account_1")
 
 	for i := range 40 {
-		p.srv.Must("ZADDEX", "club", "EX", 20+i*37%60, "MEMBERS", 1, "*", fmt.Sprint("user", i))
+		p.srv.Must("ZADDEX", "club", "EX", 2000+i*37%60, "MEMBERS", 1, "*", fmt.Sprint("user", i))
 	}
 	p.visit("keys?key=club&view=line")
 	p.shows(".lane:nth-child(1) b", "30 of 30")
