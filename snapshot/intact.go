@@ -96,16 +96,12 @@ func (f *File) recordMark(m *Manifest, groups uint32) error {
 	if f.fault != nil {
 		f.fault("committed")
 	}
-	file, err := os.Open(f.path)
-	if err != nil {
-		return nil // as in Intact, a check that cannot be made is no error
-	}
-	defer file.Close()
-	mark, err := f.markOf(file)
+	mark, err := f.markOf(f.file) // its path may be out of reach
 	switch {
 	case errors.Is(err, ErrDamaged):
 		return fmt.Errorf("%w (%w)", ErrChanged, err)
 	case err != nil:
+		f.mark.pages = 0 // as in Intact, a check that cannot be made is no error
 		return nil
 	case !mark.follows(&f.mark, f.txid):
 		return fmt.Errorf("%w: another program has written its metas", ErrChanged)
@@ -114,7 +110,7 @@ func (f *File) recordMark(m *Manifest, groups uint32) error {
 		if f.fault != nil {
 			f.fault("verify")
 		}
-		if err := f.verify(file, m, groups); err != nil {
+		if err := f.verify(f.file, m, groups); err != nil {
 			return err
 		}
 	}
