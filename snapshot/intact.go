@@ -164,20 +164,20 @@ func (f *File) Intact() error {
 	if closeDropsLock() {
 		return nil
 	}
-	file, err := os.Open(f.path)
-	if errors.Is(err, fs.ErrNotExist) {
+	found, err := os.Stat(f.path) // before it is opened: another may be a pipe, which waits for its writer
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("removed: %w", fs.ErrNotExist)
+	case err == nil && !os.SameFile(found, f.identity) && !isAt(f.file, f.path):
+		return ErrReplaced
+	case err != nil || f.mark.pages == 0:
+		return nil
 	}
+	file, err := os.Open(f.path)
 	if err != nil {
 		return nil
 	}
 	defer file.Close()
-	if found, err := file.Stat(); err == nil && !os.SameFile(found, f.identity) && !isAt(f.file, f.path) {
-		return ErrReplaced
-	}
-	if f.mark.pages == 0 {
-		return nil
-	}
 	now, err := f.markOf(file)
 	switch {
 	case errors.Is(err, ErrDamaged):
