@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
@@ -348,6 +349,99 @@ func TestNoRoomInAlways(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestAloneInAlways checks that the replies to a client depend on no other client with
+// appendfsync always, whatever happens to the file: each write is confirmed, and is then in
+// the file, or the connection ends and later writes are refused until the file is mended.
+func TestAloneInAlways(t *testing.T) {
+	aside := func(put func(path string) error) func(string) (func() error, error) {
+		return func(path string) (func() error, error) {
+			err := errors.Join(os.Rename(path, path+".old"), put(path))
+			return func() error { return os.Remove(path) }, err
+		}
+	}
+	once := func(disturb func(path string) error) func(string) (func() error, error) {
+		return func(path string) (func() error, error) { return nil, disturb(path) }
+	}
+	for name, disturb := range map[string]func(path string) (mend func() error, err error){
+		"nothing":     once(func(string) error { return nil }),
+		"removed":     once(os.Remove),
+		"moved":       once(func(path string) error { return os.Rename(path, path+".moved") }),
+		"cut to 0":    once(func(path string) error { return os.Truncate(path, 0) }),
+		"cut to half": once(func(path string) error { return os.Truncate(path, sizeOf(path)/2) }),
+		"overwritten": once(func(path string) error { return overwrite(path, 0, 100) }),
+		"longer":      once(func(path string) error { return os.Truncate(path, sizeOf(path)+8192) }),
+		"touched":     once(func(path string) error { return os.Chtimes(path, time.Time{}, time.Unix(1, 0)) }),
+		"no rights":   once(func(path string) error { return os.Chmod(path, 0) }),
+		"other folder": once(func(path string) error {
+			return errors.Join(os.Rename(filepath.Dir(path), filepath.Dir(path)+".moved"), os.Mkdir(filepath.Dir(path), 0o700))
+		}),
+		"a file":   aside(func(path string) error { return os.WriteFile(path, []byte("mine"), 0o600) }),
+		"a folder": aside(func(path string) error { return os.Mkdir(path, 0o700) }),
+		"a pipe":   aside(func(path string) error { return syscall.Mkfifo(path, 0o600) }),
+		"no folder": func(path string) (func() error, error) {
+			dir := filepath.Dir(path)
+			return func() error { return os.Rename(dir+".moved", dir) }, os.Rename(dir, dir+".moved")
+		},
+	} {
+		for _, transport := range []string{"epoll", "net"} {
+			t.Run(name+"/"+transport, func(t *testing.T) {
+				t.Parallel()
+				path := filepath.Join(filepath.Dir(tmpPath(t)), "folder", "k.db")
+				if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				srv, addr := startWith(t, Options{File: path, Config: map[string]string{"appendonly": "yes", "appendfsync": "always", "transport": transport}})
+				srv.Locked(func() { srv.Keeper.Limits.Direct = time.Hour })
+				c := dialRaw(t, addr)
+				c.send("SET a 1\r\n")
+				c.expect("OK")
+				wait.Elapse(10 * time.Millisecond) // the kernel's clock ticks
+				mend, err := disturb(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.send("SET a 2\r\n")
+				if mend != nil {
+					if got := c.all(); got != "" {
+						t.Errorf("the client got %q", got)
+					}
+					c = dialRaw(t, addr)
+					c.send("SET a 2\r\n")
+					if got := fmt.Sprint(c.reply()); !strings.HasPrefix(got, "MISCONF") {
+						t.Errorf("after the failure: %s", got)
+					}
+					if err := mend(); err != nil {
+						t.Fatal(err)
+					}
+					eventually(t, "the client may write", func() bool {
+						c.send("SET a 2\r\n")
+						got := fmt.Sprint(c.reply())
+						return got == "OK"
+					})
+				} else {
+					c.expect("OK")
+				}
+				savedAs(t, path, "a", "2")
+				c.send("RPUSH b x\r\nSET a 3\r\nBLPOP b 0\r\n")
+				c.Conn.(*net.TCPConn).CloseWrite()
+				if got := c.all(); got != ":1\r\n+OK\r\n*2\r\n$1\r\nb\r\n$1\r\nx\r\n" {
+					t.Errorf("a pipeline of a client that sends no more: %q", got)
+				}
+				savedAs(t, path, "a", "3")
+			})
+		}
+	}
+}
+
+// sizeOf returns the size of a file.
+func sizeOf(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return -1
+	}
+	return info.Size()
 }
 
 // TestFsyncFails checks that after a failed fsync the file is not written again, and that

@@ -23,7 +23,13 @@ import (
 // start serves on a loopback port until the test ends.
 func start(t *testing.T, config map[string]string) (srv *testServer, addr string) {
 	t.Helper()
-	srv, err := newEngine(Options{Config: config})
+	return startWith(t, Options{Config: config})
+}
+
+// startWith is start with options.
+func startWith(t *testing.T, o Options) (srv *testServer, addr string) {
+	t.Helper()
+	srv, err := newEngine(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -571,7 +571,8 @@ func (k *Keeper) overflow() {
 	}
 }
 
-// LoseTrack drops the journal. The next save writes a fresh file.
+// LoseTrack drops the journal. The next save writes a fresh file: at once if checkpoints are
+// taken without a request, for replies may wait for it.
 func (k *Keeper) LoseTrack() {
 	k.o.Keys.Record(false)
 	if k.always && k.Failed == nil {
@@ -583,6 +584,7 @@ func (k *Keeper) LoseTrack() {
 	k.queueLock.Lock()
 	k.queue = nil
 	k.queueLock.Unlock()
+	k.Wake()
 }
 
 // Suspend stops saving: the data in memory are not to be kept. The file keeps the last
@@ -599,7 +601,6 @@ func (k *Keeper) Resume() {
 	k.suspended = false
 	if k.Path != "" {
 		k.LoseTrack()
-		k.Wake()
 	}
 }
 

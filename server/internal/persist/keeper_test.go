@@ -249,6 +249,77 @@ func TestDirect(t *testing.T) {
 	}
 }
 
+// TestDirectDisturbed checks that a reply to a change that its caller writes itself is
+// confirmed though another program has changed the file, and though no other client wakes the
+// keeper: a fresh file has the change, and those before.
+func TestDirectDisturbed(t *testing.T) {
+	for name, disturb := range map[string]func(path string) error{
+		"removed":         os.Remove,
+		"moved":           func(path string) error { return os.Rename(path, path+".moved") },
+		"cut to nothing":  func(path string) error { return os.Truncate(path, 0) },
+		"cut to one page": func(path string) error { return os.Truncate(path, 4096) },
+		"longer": func(path string) error {
+			info, err := os.Stat(path)
+			return errors.Join(err, os.Truncate(path, info.Size()+4096))
+		},
+	} {
+		path := filepath.Join(t.TempDir(), "k.db")
+		h, err := open(path, map[string]string{"appendfsync": "always"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.LockedNow(func() { h.k.Limits.Direct = time.Hour })
+		change := func(key string) {
+			t.Helper()
+			var taken bool
+			h.LockedNow(func() {
+				h.durable = make(chan struct{})
+				h.k.Defer()
+				h.set(key, "1")
+				h.k.Note(h.changes)
+				h.waits, h.epoch = true, h.k.Epoch()
+				taken = h.k.TakeDirect(1)
+			})
+			if taken {
+				h.k.WriteDirect()
+			} else if key == "direct" {
+				t.Fatalf("%s: not direct", name)
+			}
+			select {
+			case <-h.durable:
+			case <-time.After(time.Minute):
+				t.Fatalf("%s: %s is not confirmed", name, key)
+			}
+		}
+		change("first")
+		if err := disturb(path); err != nil {
+			t.Fatal(err)
+		}
+		change("direct")
+		b, err := os.ReadFile(path) // as after kill -9
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.failed != 0 {
+			t.Errorf("%s: %d failures", name, h.failed)
+		}
+		if err := h.k.Close(false); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path+".copy", b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		again, err := open(path+".copy", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := again.get("first") + again.get("direct"); got != "11" {
+			t.Errorf("%s: the file has %s", name, got)
+		}
+		again.k.Close(false)
+	}
+}
+
 // TestExpiredOnStandby checks that a fresh file of a replica has the keys that the primary
 // has not removed yet, though they are expired here: changes of them may follow.
 func TestExpiredOnStandby(t *testing.T) {
