@@ -398,7 +398,7 @@ func TestLoadDelay(t *testing.T) {
 	const delay = "200000000" // microseconds for each key
 	primary := zsetdNode(t, nil)
 	primary.run(incompressible(100)...)
-	replica := zsetdNode(t, map[string]string{"key-load-delay": delay})
+	replica := zsetdNode(t, map[string]string{"key-load-delay": delay, "repl-diskless-load": "on-empty-db"})
 	host, port, _ := net.SplitHostPort(primary.addr)
 	replica.run("REPLICAOF " + host + " " + port)
 	loads := func() bool { return replica.info("loading") == "1" }
@@ -411,7 +411,7 @@ func TestLoadDelay(t *testing.T) {
 	replica.run("CONFIG SET key-load-delay 0")
 	replica.linked()
 	primary.same(replica)
-	stopped := zsetdNode(t, map[string]string{"key-load-delay": delay})
+	stopped := zsetdNode(t, map[string]string{"key-load-delay": delay, "repl-diskless-load": "on-empty-db"})
 	stopped.run("REPLICAOF " + host + " " + port)
 	wait.Until(t, "another replica loads, until the test ends", func() bool { return stopped.info("loading") == "1" })
 
@@ -464,7 +464,9 @@ func TestTransferDelay(t *testing.T) {
 	}{
 		"swapdb of the same history": {"swapdb", true, old, old},
 		"swapdb of another history":  {"swapdb", false, "-LOADING ", old},
-		"flushdb":                    {"flushdb", false, "-LOADING ", "$-1"},
+		"flushdb":                    {"flushdb", false, "-MASTERDOWN ", "-MASTERDOWN "},
+		"disabled":                   {"disabled", false, old, old},
+		"on-empty-db":                {"on-empty-db", false, old, old},
 	} {
 		t.Run(name, func(t *testing.T) {
 			replica := zsetdNode(t, map[string]string{"repl-diskless-load": x.load, "replica-read-only": "no"})
@@ -474,7 +476,13 @@ func TestTransferDelay(t *testing.T) {
 			}
 			replica.run("SET key old")
 			primary.run("CONFIG SET rdb-key-save-delay 200000000")
-			async := "0"
+			async, loading, promotes := "0", "1", "-LOADING "
+			if x.want == old {
+				loading = "0"
+			}
+			if x.load == "disabled" || x.load == "on-empty-db" {
+				promotes = "+OK"
+			}
 			if x.again {
 				async = "1"
 				primary.run("CONFIG SET repl-backlog-size 16kb", "MULTI", "CLIENT KILL TYPE replica", "SET large "+strings.Repeat("x", 100<<10), "EXEC")
@@ -492,7 +500,7 @@ func TestTransferDelay(t *testing.T) {
 				node        *node
 				field, want string
 			}{
-				{primary, "rdb_bgsave_in_progress", "1"}, {replica, "async_loading", async}, {replica, "loading", map[string]string{"1": "0", "0": "1"}[async]},
+				{primary, "rdb_bgsave_in_progress", "1"}, {replica, "async_loading", async}, {replica, "loading", loading},
 				{replica, "master_current_sync_attempts", "1"}, {replica, "master_link_status", "down"},
 			} {
 				if got := x.node.info(x.field); got != x.want {
@@ -502,11 +510,16 @@ func TestTransferDelay(t *testing.T) {
 			if got := primary.info("slave0"); !strings.Contains(got, "state=wait_bgsave,") {
 				t.Errorf("slave0:%s", got)
 			}
-			if got := replica.do("REPLICAOF", "NO", "ONE"); !strings.HasPrefix(got, "-LOADING ") {
+			primary.run("CONFIG SET repl-diskless-sync-delay 3600")
+			if got := replica.do("REPLICAOF", "NO", "ONE"); !strings.HasPrefix(got, promotes) {
 				t.Errorf("REPLICAOF NO ONE: %q", got)
 			}
-			primary.run("CONFIG SET repl-diskless-sync-delay 3600")
-			if got := primary.do("CLIENT", "KILL", "TYPE", "replica"); got != ":1\r\n" {
+			if promotes == "+OK" {
+				if got := replica.do("GET", "key"); got != old {
+					t.Errorf("GET after REPLICAOF NO ONE: %q", got)
+				}
+				replica.run("REPLICAOF " + host + " " + port)
+			} else if got := primary.do("CLIENT", "KILL", "TYPE", "replica"); got != ":1\r\n" {
 				t.Errorf("CLIENT KILL: %q", got)
 			}
 			wait.Until(t, "the replica has what it had", func() bool { return strings.HasPrefix(replica.do("GET", "key"), x.failed) })
@@ -517,7 +530,7 @@ func TestTransferDelay(t *testing.T) {
 			if got := replica.info("lazyfreed_objects"); got == "0" {
 				t.Errorf("lazyfreed_objects:%s, but the replica had a key", got)
 			}
-			if got := replica.info("master_total_sync_attempts"); got < "2" {
+			if got := replica.info("master_total_sync_attempts"); got < "2" && promotes != "+OK" {
 				t.Errorf("master_total_sync_attempts:%s", got)
 			}
 		})

@@ -12,7 +12,6 @@ import (
 	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/keyslot"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
 )
 
 // A cluster of one node, for applications that use a cluster: CLUSTER replies as a
@@ -77,11 +76,6 @@ func mode(srv *engine.Engine) string {
 		return "cluster"
 	}
 	return "standalone"
-}
-
-// holdsKeys reports whether a database has keys.
-func holdsKeys(ks *keyspace.Keyspace) bool {
-	return slices.ContainsFunc(ks.DBs(), func(db *keyspace.DB) bool { return db.Len() > 0 })
 }
 
 // clustered reports whether the server is a cluster, and replies an error if not.
@@ -461,7 +455,7 @@ func clusterReset(c *engine.Call) {
 		c.UnknownSubcommand()
 		return
 	}
-	if holdsKeys(c.Engine.Keys) {
+	if c.Engine.Keys.HasKeys() {
 		c.Fail("ERR CLUSTER RESET can't be called with master nodes containing keys")
 	}
 	if !c.OK() {

@@ -157,7 +157,7 @@ func clusterFlushslotsRow() engine.Command {
 func clusterFlushslots(c *engine.Call) {
 	switch {
 	case !clustered(c):
-	case holdsKeys(c.Engine.Keys):
+	case c.Engine.Keys.HasKeys():
 		c.Reply.Error("ERR DB must be empty to perform CLUSTER FLUSHSLOTS.")
 	default:
 		for slot := range keyslot.Count {

@@ -438,7 +438,11 @@ func infoPrimary(srv *engine.Engine, t *infotext.Text, p *engine.PrimaryStatus) 
 	}
 	t.Int("total_disconnect_time_sec", p.Down)
 	c := &srv.Config
-	t.Int("slave_priority", c.ReplicaPriority)
+	priority := c.ReplicaPriority
+	if srv.Bare() { // Sentinel must not promote it
+		priority = 0
+	}
+	t.Int("slave_priority", priority)
 	t.Int("slave_read_only", btoi(c.ReplicaReadOnly))
 	t.Int("replica_announced", btoi(c.ReplicaAnnounced))
 }

@@ -147,8 +147,9 @@ func Parameters() []Parameter {
 		number("replica-announce-port", 0, 0, 65535, func(c *Settings) *int64 { return &c.ReplicaAnnouncePort }).also("slave-announce-port").
 			about("Port of the replica in INFO and ROLE of its primary; 0 means `port`."),
 		enum("repl-diskless-load", "disabled", func(c *Settings) *string { return &c.ReplDisklessLoad }, "disabled", "on-empty-db", "swapdb", "flushdb").
-			about("What a replica does with its data while it receives those of the primary, always without a file: `swapdb` keeps them until the new ones are complete, which takes the memory of both, " +
-				"and serves them if the new ones continue their history; the others drop them first."),
+			about("What a replica does with its data while it receives those of the primary, always without a file: `flushdb` drops them first, and they are lost if the transfer fails. " +
+				"The others keep them until the new ones are complete, which takes the memory of both. `disabled` serves them meanwhile; " +
+				"`on-empty-db` too, if there are any; `swapdb`, if the new ones continue their history."),
 		yesNo("lazyexpire-nested-arbitrary-keys", true, func(c *Settings) *bool { return &c.LazyExpireNested }).hide().
 			about("Whether SCAN and RANDOMKEY remove the expired keys that they find while a transaction or a script runs; they never reply them."),
 		number("rdb-key-save-delay", 0, math.MinInt32, math.MaxInt32, func(c *Settings) *int64 { return &c.SaveKeyDelay }).hide().

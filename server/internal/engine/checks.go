@@ -185,7 +185,7 @@ func commandChecks() []check {
 			if s.mayWhileStale(cmd, argv) {
 				return ""
 			}
-			return ErrMasterDown
+			return s.Engine.staleError()
 		}},
 		{name: "loading", server: func(srv *Engine) bool { return srv.Keeper.Loading != nil }, refusal: func(s *Session, cmd *Command, _ [][]byte) string {
 			if s.mayWhileLoading(cmd) {

@@ -16,13 +16,17 @@ import (
 type following struct {
 	Following atomic.Bool // the server is a replica; set with the lock
 	Linked    bool        // it has the data of its primary, and receives the stream
+	Whole     bool        // its data are those of a stream at some offset, also while it is not linked
 	Replacing bool        // the data of its primary are loaded, while its old ones serve
+
+	Incoming atomic.Int64 // bytes of keys and values that are loaded beside those that it has; no lock
 }
 
 // Errors of a replica.
 const (
 	ErrReadOnly   = "READONLY You can't write against a read only replica."
 	ErrMasterDown = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."
+	ErrNoData     = "MASTERDOWN Link with MASTER is down and the replica has not received any data yet."
 
 	errForcedUnblock = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"
 )
@@ -44,7 +48,29 @@ func (srv *Engine) ReadOnly() bool { return srv.Following.Load() && srv.Config.R
 
 // Stale reports whether the data are too old for clients.
 func (srv *Engine) Stale() bool {
-	return srv.Following.Load() && !srv.Linked && !srv.Config.ReplicaServeStale
+	return srv.Following.Load() && !srv.Linked && (!srv.Config.ReplicaServeStale || srv.Bare())
+}
+
+// Bare reports whether the server is a replica that has no data at all: it has not received
+// those of a primary, and has no keys of its own. An empty reply would be wrong.
+func (srv *Engine) Bare() bool {
+	if !srv.Following.Load() || srv.Linked || srv.Whole {
+		return false
+	}
+	select {
+	case <-srv.Keeper.Ready():
+		return !srv.Keys.HasKeys()
+	default: // the file is loaded
+		return false
+	}
+}
+
+// staleError is the error of commands while [Engine.Stale].
+func (srv *Engine) staleError() string {
+	if srv.Config.ReplicaServeStale {
+		return ErrNoData
+	}
+	return ErrMasterDown
 }
 
 // IgnoresMaxmemory reports whether the memory limit does not apply: a replica has the keys
@@ -148,9 +174,9 @@ func (srv *Engine) UnblockAll() {
 	}
 }
 
-// BeginReplacement drops all data, unless keep is set, because those of the primary will
-// replace them. The file keeps the last state until [Engine.Replace], so a server that ends
-// meanwhile has that. Clients receive the error -LOADING.
+// BeginReplacement makes clients receive the error -LOADING, because data of the primary are
+// loaded that will replace those of the server. Unless keep is set it drops these. The file
+// keeps the last state until [Engine.Replace], so a server that ends meanwhile has that.
 func (srv *Engine) BeginReplacement(l *LoadState, keep bool) {
 	srv.Keeper.Loading = l
 	if keep {

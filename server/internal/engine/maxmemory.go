@@ -66,11 +66,12 @@ func (srv *Engine) InUse() int64 {
 	if age := srv.At.Sub(m.NonKeyBytesAt); age < 0 || age >= m.nonKeyBytesValid {
 		srv.sumNonKeyBytes()
 	}
-	return srv.Keys.UsedBytes() + m.nonKeyBytes
+	return srv.Keys.UsedBytes() + m.nonKeyBytes + srv.Incoming.Load()
 }
 
-// counted returns the memory in use that counts against maxmemory.
-func (srv *Engine) counted() int64 { return srv.InUse() - srv.MemoryState.Exempt }
+// counted returns the memory in use that counts against maxmemory: data that a replica loads
+// replace those that an eviction would remove.
+func (srv *Engine) counted() int64 { return srv.InUse() - srv.MemoryState.Exempt - srv.Incoming.Load() }
 
 // exempt returns the size of the unsolicited output that waits for clients: lines
 // of MONITOR, and invalidations of cached keys. An eviction sends as much of it as

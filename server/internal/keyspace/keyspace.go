@@ -4,6 +4,7 @@ import (
 	"iter"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/zsetd/zsetd/server/internal/frequency"
 	"github.com/zsetd/zsetd/server/internal/keysizes"
@@ -121,6 +122,11 @@ func (ks *Keyspace) Len() int { return len(ks.dbs) }
 
 // DBs returns the databases.
 func (ks *Keyspace) DBs() []*DB { return ks.dbs }
+
+// HasKeys reports whether any database has a key.
+func (ks *Keyspace) HasKeys() bool {
+	return slices.ContainsFunc(ks.dbs, func(db *DB) bool { return db.Len() > 0 })
+}
 
 // Freeze stops the removal of expired keys and members by readers: expired data is
 // hidden from readers but stays in memory. Writers still remove it from the keys

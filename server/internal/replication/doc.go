@@ -70,9 +70,10 @@
 //
 // The offset counts whole transactions that were run, so the stream can continue there
 // after every cut, at any primary that has it. All data come into a keyspace of their own
-// (load.go) and replace those of the server when they are whole. Meanwhile the server has
-// no data, or with repl-diskless-load swapdb its old ones, which it serves if they are of the
-// same history; the data file keeps the last state.
+// (load.go) and replace those of the server when they are whole. Meanwhile the server serves
+// its old data, and keeps them if the transfer fails; with repl-diskless-load flushdb it has
+// none, and its data file keeps the last state. A replica that has no data at all replies
+// -MASTERDOWN, and has the priority 0 for Sentinel ([engine.Engine.Bare]).
 //
 // Expired keys are removed by the primary, but for those whose deadlines clients of a
 // writable replica have set. Clients do not see them before

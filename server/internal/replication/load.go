@@ -16,9 +16,9 @@ import (
 )
 
 // load receives all data. They come into a keyspace of their own, without the lock, and
-// replace the data of the server when they are whole. Until then the server has no data, or
-// with repl-diskless-load swapdb its own: it serves them if the new ones have the same
-// history, and replies -LOADING otherwise, but has them again if the transfer fails.
+// replace the data of the server when they are whole. Until then the server keeps its own and
+// serves them, but that it replies -LOADING with repl-diskless-load swapdb if the new ones have
+// another history, or with on-empty-db if it has none. With flushdb it has no data meanwhile.
 func (l *link) load(in *psync.Link) (err error) {
 	e := l.p.engine
 	if err := l.locked(func() {
@@ -35,17 +35,18 @@ func (l *link) load(in *psync.Link) (err error) {
 	progress := &engine.LoadState{Start: time.Now(), Total: max(length, 0)}
 	if err := l.locked(func() {
 		l.total = max(length, 0)
-		keep := e.Config.ReplDisklessLoad == "swapdb"
-		e.Replacing = keep && in.ID == e.ReplID
 		l.p.log.Info("MASTER <-> REPLICA sync: Loading DB in memory", "primary", l.name(), "id", in.ID, "offset", in.Offset, "bytes", length)
 		data = e.Keys.Empty()
 		data.Frequency.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-		if !keep {
-			l.known = false
+		switch mode := e.Config.ReplDisklessLoad; {
+		case mode == "flushdb":
+			l.known, e.Whole = false, false
 			l.p.disconnect()
-		}
-		if !e.Replacing {
-			e.BeginReplacement(progress, keep)
+			e.BeginReplacement(progress, false)
+		case mode == "swapdb" && in.ID == e.ReplID:
+			e.Replacing = true
+		case mode == "swapdb", mode == "on-empty-db" && !e.Keys.HasKeys():
+			e.BeginReplacement(progress, true)
 		}
 	}); err != nil {
 		return err
@@ -56,6 +57,7 @@ func (l *link) load(in *psync.Link) (err error) {
 	})
 	keys, db, err := l.read(payload, data)
 	stop()
+	e.Incoming.Store(0)
 	if err != nil {
 		return err
 	}
@@ -77,6 +79,7 @@ func (l *link) adopt(in *psync.Link, data *keyspace.Keyspace, db int) {
 	}
 	p.offset, p.backlog = max(in.Offset, 0), nil
 	l.known, l.db, l.pending = in.ID != "", db, nil
+	e.Whole = true
 }
 
 // countingReader counts what it reads.
@@ -117,6 +120,9 @@ func (l *link) read(payload io.Reader, data *keyspace.Keyspace) (keys, db int, e
 				return err
 			}
 			owed = 0
+		}
+		if keys%256 == 0 {
+			l.p.engine.Incoming.Store(data.UsedBytes())
 		}
 		return l.add(x, data)
 	})

@@ -79,7 +79,9 @@ func (p *Primary) follow(host string, port int64) {
 	} else if p.backlog != nil {
 		p.drain()
 		e.Keys.Follow(false)
-		next.known = true
+		next.known, e.Whole = true, true
+	} else {
+		e.Whole = false
 	}
 	e.Following.Store(true)
 	e.Linked = false

@@ -62,7 +62,7 @@ func (p *Primary) Continue(at engine.StreamPosition) {
 		}
 		p.engine.ReplID, p.offset = at.ID, at.Offset
 		p.backlog = newBacklog(p.engine.Config.ReplBacklogSize, p.offset)
-		l.known, l.db = true, at.Database
+		l.known, l.db, p.engine.Whole = true, at.Database, true
 		return
 	}
 	if p.engine.Config.ReplFieldDeadlines != "no" {
