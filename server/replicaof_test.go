@@ -471,6 +471,7 @@ func TestBadPrimary(t *testing.T) {
 	srv.Must("REPLICAOF", host, port)
 	for range payloads {
 		<-served
+		srv.Must("REPLICAOF", host, port) // do not back off
 	}
 	wait.Until(t, "the value of the module is logged", func() bool { return strings.Contains(log.String(), "value of module") })
 	if s := log.String(); !strings.Contains(s, `key \"key\" of database 0`) {

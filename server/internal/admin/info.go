@@ -430,6 +430,10 @@ func infoPrimary(srv *engine.Engine, t *infotext.Text, p *engine.PrimaryStatus) 
 		t.Fixed("master_sync_perc", 100*infotext.Ratio(p.Received, p.Total), 2)
 		t.Int("master_sync_last_io_seconds_ago", p.Silence)
 	}
+	if p.TransferError != "" {
+		t.Int("master_sync_consecutive_failures", int64(p.FailedTransfers))
+		t.Field("master_sync_last_error", p.TransferError)
+	}
 	if p.Linked {
 		t.Int("master_link_up_since_seconds", p.UpSince)
 		t.Int("master_client_io_thread", 0)

@@ -189,6 +189,9 @@ type PrimaryStatus struct {
 	Receiving bool  // the data are transferred, or will be next
 	Total     int64 // bytes of them; 0 if the primary does not know it, -1 before it has sent any
 	Received  int64 // bytes
+
+	FailedTransfers int    // of the data, one after another
+	TransferError   string // of the last one; empty if none of them has failed
 }
 
 // ReplicaStatus is the state of a replica.

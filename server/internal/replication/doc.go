@@ -65,7 +65,8 @@
 //	primary ──► psync.Link ──► session ──► keyspace
 //	                    └──► backlog, output queues of replicas
 //
-// A link that was cut is connected again at once, and one that cannot be, every second. Its
+// A link that was cut is connected again at once, and one that cannot be, every second; after
+// transfers of all data that have failed, the time doubles with each, up to a minute. Its
 // messages in the log that programs look for have Redis's words.
 //
 // The offset counts whole transactions that were run, so the stream can continue there

@@ -39,7 +39,11 @@ type link struct {
 	attempts   int64     // to connect, since the link was last lost
 	tried      int64     // to connect, in total
 	total      int64     // bytes of the data; 0 if unknown, -1 before any has come
+	failures   int       // transfers of the data that have failed one after another
+	failure    error     // of the last one
 	savedStream
+
+	again chan struct{} // capacity 1: connect now
 
 	received atomic.Int64 // of them
 	cut      atomic.Bool  // the connection has ended, or a read has failed
@@ -72,7 +76,7 @@ func (s linkState) role() string {
 
 func newLink(p *Primary, host string, port int64) *link {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &link{p: p, host: host, port: port, ctx: ctx, cancel: cancel}
+	return &link{p: p, host: host, port: port, ctx: ctx, cancel: cancel, again: make(chan struct{}, 1)}
 }
 
 // start starts the goroutine.
@@ -118,11 +122,40 @@ func (l *link) locked(f func()) error {
 }
 
 // retryInterval is the time between attempts to connect; cutInterval, after the primary or
-// the network has cut the link: the stream may soon be longer than the primary's backlog.
+// the network has cut the link: the stream may soon be longer than the primary's backlog. A
+// transfer that fails again and again costs the primary all its data each time, so the time
+// doubles with each, up to longestInterval.
 const (
-	retryInterval = time.Second
-	cutInterval   = 20 * time.Millisecond
+	retryInterval   = time.Second
+	cutInterval     = 20 * time.Millisecond
+	longestInterval = time.Minute
 )
+
+// pause notes how an attempt to connect has ended, and returns the time until the next one.
+func (l *link) pause(err error) time.Duration {
+	cut := l.state >= transferring && l.cut.Load()
+	if !errors.Is(err, errTransfer) {
+		l.failures, l.failure = 0, nil
+	} else {
+		l.failures++
+		l.failure = err
+	}
+	switch {
+	case cut && l.failures <= 1:
+		return cutInterval
+	case l.failures > 1:
+		return min(retryInterval<<min(l.failures-1, 10), longestInterval)
+	}
+	return retryInterval
+}
+
+// retry ends the time until the next attempt to connect.
+func (l *link) retry() {
+	select {
+	case l.again <- struct{}{}:
+	default:
+	}
+}
 
 // run connects again and again.
 func (l *link) run() {
@@ -133,18 +166,22 @@ func (l *link) run() {
 	}
 	for l.ctx.Err() == nil {
 		err := l.attempt()
-		pause := retryInterval
+		var pause time.Duration
 		if l.locked(func() {
-			if l.state >= transferring && l.cut.Load() {
-				pause = cutInterval
-			}
+			pause = l.pause(err)
 			l.drop()
+			select {
+			case <-l.again: // it was for an earlier attempt
+			default:
+			}
 		}) != nil {
 			return
 		}
-		l.p.log.Warn(failureOf(err), "primary", l.name(), "error", err)
+		l.p.log.Warn(failureOf(err), "primary", l.name(), "error", err, "again_in", pause)
 		select {
 		case <-time.After(pause):
+		case <-l.again:
+			l.locked(func() { l.failures = 0 }) // a link that was left ends
 		case <-l.ctx.Done():
 		}
 	}

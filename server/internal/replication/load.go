@@ -79,7 +79,7 @@ func (l *link) adopt(in *psync.Link, data *keyspace.Keyspace, db int) {
 	}
 	p.offset, p.backlog = max(in.Offset, 0), nil
 	l.known, l.db, l.pending = in.ID != "", db, nil
-	e.Whole = true
+	e.Whole, l.failures, l.failure = true, 0, nil
 }
 
 // countingReader counts what it reads.

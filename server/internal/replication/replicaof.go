@@ -50,6 +50,7 @@ func replicaof(c *engine.Call) {
 	case !ok || n < 0 || n > math.MaxUint16:
 		c.Reply.Error("ERR Invalid master port")
 	case p.link != nil && p.link.port == n && strings.EqualFold(p.link.host, host):
+		p.link.retry()
 		c.Reply.Status("OK Already connected to specified master")
 	default:
 		p.follow(host, n)
@@ -156,6 +157,9 @@ func (l *link) status() *engine.PrimaryStatus {
 	}
 	if l.known {
 		s.ReadOffset, s.Offset = l.p.offset, l.p.offset
+	}
+	if s.FailedTransfers = l.failures; l.failure != nil {
+		s.TransferError = l.failure.Error()
 	}
 	if at := l.heard.Load(); (l.session != nil || s.Receiving) && at != 0 {
 		s.ReadOffset = max(l.readOffset, s.Offset)

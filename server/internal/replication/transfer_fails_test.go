@@ -415,3 +415,79 @@ func TestDataReplaced(t *testing.T) {
 		})
 	})
 }
+
+// TestBackOff checks when a replica asks for all data again after it could not read them:
+// later and later, but at once when it is told to follow, and soon when the primary comes back.
+func TestBackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wrong := data("")
+		wrong[11] = 0xee // a type that does not exist
+		p := &scripted{answer: full(wrong, len(wrong))}
+		srv := replicaOf(t, p, false, server.Options{})
+		time.Sleep(5*time.Minute + time.Second)
+		var got []time.Duration
+		for _, d := range p.times() {
+			got = append(got, d.Truncate(time.Second))
+		}
+		s := time.Second
+		if want := []time.Duration{s, 2 * s, 4 * s, 8 * s, 16 * s, 32 * s, 60 * s, 60 * s, 60 * s}; !slices.Equal(got, want) {
+			t.Errorf("attempts after %v, want %v", got, want)
+		}
+		if got := fields(srv, "master_sync_consecutive_failures", "master_sync_last_error"); got[0] != "master_sync_consecutive_failures:10" || !strings.Contains(got[1], "transfer of the data: ") {
+			t.Errorf("INFO: %q", got)
+		}
+		if got := srv.Must("GET", "old"); got != "1" {
+			t.Errorf("GET: %v", got)
+		}
+		n := len(p.times())
+		if got := fmt.Sprint(srv.Must("REPLICAOF", "primary", "6379")); got != "OK Already connected to specified master" {
+			t.Errorf("REPLICAOF: %v", got)
+		}
+		time.Sleep(s / 2)
+		if got := len(p.times()) - n; got != 1 {
+			t.Errorf("%d attempts after REPLICAOF", got)
+		}
+		time.Sleep(4 * s) // after 1 and 2 seconds
+		if got := len(p.times()) - n; got != 3 {
+			t.Errorf("%d attempts 4 s after REPLICAOF", got)
+		}
+		time.Sleep(5 * time.Minute)
+		p.mu.Lock()
+		p.refuses = true
+		p.mu.Unlock()
+		time.Sleep(time.Minute) // an attempt is refused
+		p.mu.Lock()
+		p.refuses, p.attempts = false, nil
+		p.mu.Unlock()
+		time.Sleep(4500 * time.Millisecond) // the first comes within a second, then after 1 and 2
+		if got := len(p.times()) + 1; got != 3 {
+			t.Errorf("%d attempts after the primary has come back", got)
+		}
+		whole := data("")
+		p.plays(full(whole, len(whole)))
+		time.Sleep(time.Minute)
+		if got := fields(srv, "master_link_status", "master_sync_consecutive_failures"); got[0] != "master_link_status:up" || !strings.HasSuffix(got[1], "missing") {
+			t.Errorf("INFO: %q", got)
+		}
+	})
+}
+
+// TestBackOffAfterCuts checks that the first cut of a transfer is followed by another attempt
+// at once, and later ones are not.
+func TestBackOffAfterCuts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &scripted{answer: func(nc net.Conn) {
+			full(data(""), 700)(nc)
+			nc.Close()
+		}}
+		replicaOf(t, p, false, server.Options{})
+		time.Sleep(10 * time.Second)
+		var got []time.Duration
+		for _, d := range p.times() {
+			got = append(got, d.Truncate(10*time.Millisecond))
+		}
+		if want := []time.Duration{20 * time.Millisecond, 2 * time.Second, 4 * time.Second}; !slices.Equal(got, want) {
+			t.Errorf("attempts after %v, want %v", got, want)
+		}
+	})
+}
