@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/zsetd/zsetd/server/migrate"
 )
 
@@ -58,6 +59,7 @@ func migrateTool() tool {
 const statusStopped = 3
 
 func runMigrate(r *toolRun) int {
+	logging.Disable() // of the client library, whose errors the move reports
 	o := migrate.Options{
 		Replace: r.replace, Library: functions, LoadLibrary: r.functions, Hook: r.hook, Unpause: r.unpause, Forward: r.forward,
 		Status: func(s migrate.Status) { r.meter.state(s.Phase, s.String(), s.Keys, s.AllKeys) },
@@ -123,6 +125,9 @@ func printSurvey(out io.Writer, report *migrate.Report) {
 	fmt.Fprintf(out, "from %s\nto   %s\n", report.From, report.To)
 	if report.Keys > 0 {
 		fmt.Fprintf(out, "%d keys\n", report.Keys)
+	}
+	if report.Stop > 0 {
+		fmt.Fprintf(out, "writes at FROM will wait for about %v at the cut-over, and as long as the hook runs\n", report.Stop)
 	}
 	if report.Observed > 0 {
 		fmt.Fprintf(out, "%d commands observed\n", report.Observed)

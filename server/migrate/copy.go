@@ -1,8 +1,8 @@
 package migrate
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -29,7 +29,6 @@ const (
 type copier struct {
 	t       *target
 	status  *status
-	clients map[int]redis.UniversalClient // by database
 	batch   []archive.Value
 	bytes   int
 	batches chan []archive.Value
@@ -41,19 +40,9 @@ type copier struct {
 }
 
 func newCopier(ctx context.Context, t *target, s *status) *copier {
-	c := &copier{t: t, status: s, batches: make(chan []archive.Value), clients: map[int]redis.UniversalClient{0: t.rdb}}
+	c := &copier{t: t, status: s, batches: make(chan []archive.Value)}
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	return c
-}
-
-// client returns a client that has selected a database.
-func (c *copier) client(db int) redis.UniversalClient {
-	c.large.Lock()
-	defer c.large.Unlock()
-	if c.clients[db] == nil {
-		c.clients[db] = c.t.Endpoint.client(c.t.at.Addrs[0], db)
-	}
-	return c.clients[db]
 }
 
 // start starts the goroutines that write.
@@ -104,11 +93,6 @@ func (c *copier) finish(err error) error {
 	if cause := context.Cause(c.ctx); cause != nil {
 		err = cause
 	}
-	for db, client := range c.clients {
-		if db != 0 {
-			err = errors.Join(err, client.Close())
-		}
-	}
 	c.cancel(nil)
 	return err
 }
@@ -120,37 +104,50 @@ type copyWorker struct {
 
 // write writes values.
 func (w *copyWorker) write(batch []archive.Value) error {
-	payloads := make([][]byte, len(batch))
+	commands := make([][][]any, len(batch))
 	byDB := map[int][]int{}
 	for i, v := range batch {
-		if w.inPieces(v) {
+		if err := w.companionOf(v); err != nil {
+			return err
+		}
+		if inPieces(v) {
 			if err := w.writePieces(v); err != nil {
 				return err
 			}
 			w.status.copied(1)
 			continue
 		}
-		if w.t.major >= 7 {
-			payloads[i] = w.codec.AppendPayload(nil, v.Value)
-		} else {
-			payloads[i] = w.codec.AppendPortable(nil, v.Value)
+		writes := [][]any{{"RESTORE", v.Key, v.Deadline, nil, "REPLACE", "ABSTTL"}}
+		if w.t.form() != rdb.Any && v.Deadlines() != nil {
+			deadlines, err := w.t.deadlineCommands(v)
+			if err != nil {
+				return err
+			}
+			writes, v = append(writes, deadlines...), v.WithoutDeadlines()
 		}
+		if w.t.major >= 7 {
+			writes[0][3] = w.codec.AppendPayload(nil, v.Value)
+		} else {
+			writes[0][3] = w.codec.AppendPortable(nil, v.Value)
+		}
+		commands[i] = writes
 		byDB[v.DB] = append(byDB[v.DB], i)
 	}
 	for db, left := range byDB {
-		client := w.client(db)
+		client := w.t.client(db)
 		err := w.t.retry(w.ctx, func() error {
 			p := client.Pipeline()
-			calls := make([]*redis.Cmd, len(left))
+			calls := make([][]*redis.Cmd, len(left))
 			for n, i := range left {
-				v := &batch[i]
-				calls[n] = p.Do(w.ctx, "RESTORE", v.Key, v.Deadline, payloads[i], "REPLACE", "ABSTTL")
+				for _, c := range commands[i] {
+					calls[n] = append(calls[n], p.Do(w.ctx, c...))
+				}
 			}
 			_, _ = p.Exec(w.ctx) // each call has its own error
 			var again []int
 			var why error
-			for n, c := range calls {
-				switch err := c.Err(); {
+			for n, list := range calls {
+				switch err := firstError(list); {
 				case err == nil:
 				case transient(err):
 					again, why = append(again, left[n]), err
@@ -169,13 +166,28 @@ func (w *copyWorker) write(batch []archive.Value) error {
 	return nil
 }
 
-// inPieces reports whether a value is written by commands: it is large, or its payload has
-// deadlines of members that the target does not know.
-func (w *copyWorker) inPieces(v archive.Value) bool {
-	if v.Value.(interface{ Bytes() int }).Bytes() >= largeValue {
-		return keyspace.KindOf(v.Value) != keyspace.KindString
+// firstError returns the error of the first call that has failed.
+func firstError(calls []*redis.Cmd) error {
+	for _, c := range calls {
+		if err := c.Err(); err != nil {
+			return err
+		}
 	}
-	return v.Deadlines() != nil && w.t.form() != rdb.Any
+	return nil
+}
+
+// companionOf announces the companion of a value, if it has one.
+func (w *copyWorker) companionOf(v archive.Value) error {
+	_, isCompanion := archive.OwnerOf(v.Key)
+	if isCompanion || w.t.form() != rdb.Any && v.Deadlines() != nil && keyspace.KindOf(v.Value) == keyspace.KindZset {
+		return w.t.useCompanions(w.ctx)
+	}
+	return nil
+}
+
+// inPieces reports whether a value is written by commands: it is large.
+func inPieces(v archive.Value) bool {
+	return v.Value.(interface{ Bytes() int }).Bytes() >= largeValue && keyspace.KindOf(v.Value) != keyspace.KindString
 }
 
 // writePieces writes a value by commands, one value at a time. They are applied once,
@@ -197,7 +209,7 @@ type pieces struct {
 	t      *target
 	ctx    context.Context
 	db     int
-	in     protocol.Reader
+	in     *protocol.Reader
 	units  map[int]*unit
 	guards map[string]bool
 	n      int64 // commands
@@ -205,38 +217,47 @@ type pieces struct {
 }
 
 func (t *target) newPieces(ctx context.Context, db int) *pieces {
-	p := &pieces{t: t, ctx: ctx, db: db, units: map[int]*unit{}, guards: map[string]bool{}}
-	p.in.Limits.MaxBulk = 1 << 30
-	return p
+	return &pieces{t: t, ctx: ctx, db: db, in: newReader(), units: map[int]*unit{}, guards: map[string]bool{}}
 }
 
 // Write implements io.Writer.
 func (p *pieces) Write(b []byte) (int, error) {
-	for rest := b; len(rest) > 0; {
-		n := copy(p.in.Space(), rest)
-		p.in.Filled(n)
-		rest = rest[n:]
+	err := eachCommand(p.in, b, func(args [][]byte) error {
+		if p.add(args); p.bytes >= copyBytes {
+			return p.flush()
+		}
+		return nil
+	})
+	return len(b), err
+}
+
+func newReader() *protocol.Reader { return &protocol.Reader{Limits: protocol.Limits{MaxBulk: 1 << 30}} }
+
+// eachCommand calls f with copies of the commands in b, which are as a client sends them.
+// The reader keeps what is not complete for the next call.
+func eachCommand(in *protocol.Reader, b []byte, f func(args [][]byte) error) error {
+	for len(b) > 0 {
+		n := copy(in.Space(), b)
+		in.Filled(n)
+		b = b[n:]
 		for {
-			args, ok, err := p.in.Next(nil)
+			args, ok, err := in.Next(nil)
 			if err != nil {
-				return 0, err
+				return err
 			}
 			if !ok {
 				break
 			}
 			copied := make([][]byte, len(args))
 			for i, a := range args {
-				copied[i] = append([]byte(nil), a...)
+				copied[i] = bytes.Clone(a)
 			}
-			p.add(copied)
-		}
-		if p.bytes >= copyBytes {
-			if err := p.flush(); err != nil {
-				return 0, err
+			if err := f(copied); err != nil {
+				return err
 			}
 		}
 	}
-	return len(b), nil
+	return nil
 }
 
 // add adds a command whose key is its first argument, or its second if that names an

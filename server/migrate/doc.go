@@ -42,9 +42,20 @@
 // Messages (PUBLISH), users and parameters do not move. Neither do values of modules,
 // and to a cluster, databases other than 0. [Survey] finds these before a move.
 //
-// A zsetd sends deadlines of members of sorted sets and of fields of hashes in a form
-// that Redis ignores, and so does a move: they are read from the source at the end, while
-// it refuses writes, and become at zsetd what they are, at Redis the sorted sets that the
-// library of "zsetd functions" reads, and deadlines of fields where the target supports
-// them.
+// # Deadlines of members and fields
+//
+// A zsetd sends deadlines of members of sorted sets and of fields of hashes as arguments of
+// PING, which Redis ignores. A move reads them: at zsetd they become what they are, at Redis
+// the sorted sets that the library of "zsetd functions" reads (companions), and deadlines of
+// fields where the target supports them. From Redis to zsetd companions become deadlines.
+//
+// # The cut-over
+//
+// The target is verified while both sides change: all names and the chosen values are
+// compared, and keys that the streams have changed since are compared again, until few are
+// left. Then the sources refuse writes (CLIENT PAUSE WRITE), the rest of the streams is
+// applied, and the keys that have changed last are compared, large values among them by their
+// number of elements. So the pause takes some round trips, and does not depend on the size of
+// the data. It is short, and renewed: if the tool dies, the sources accept writes again
+// within 3 seconds.
 package migrate

@@ -1,13 +1,17 @@
 package migrate
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/zsetd/zsetd/server/internal/address"
+	"github.com/zsetd/zsetd/server/internal/keyslot"
 )
 
 // An Endpoint is one side of a move: a server, a cluster, or a file.
@@ -74,4 +78,31 @@ func (e Endpoint) clusterClient() *redis.ClusterClient {
 		Protocol: 2, ReadTimeout: replyTimeout, WriteTimeout: replyTimeout, DisableIdentity: true,
 		MaxRedirects: 8,
 	})
+}
+
+// checkCluster returns an error if the nodes that the endpoint names are not those of a
+// cluster that has all slots. A client of the cluster would wait for them.
+func (e Endpoint) checkCluster(ctx context.Context) error {
+	var failed error
+	for _, addr := range e.at.Addrs {
+		c := e.client(addr, 0)
+		text, err := c.ClusterInfo(ctx).Result()
+		err = errors.Join(err, c.Close())
+		if err != nil {
+			if strings.Contains(err.Error(), "cluster support disabled") {
+				err = errors.New("the server is no node of a cluster: omit ?cluster")
+			}
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", addr, err))
+			continue
+		}
+		fields := fieldsOf(text)
+		if n, _ := strconv.Atoi(fields["cluster_slots_assigned"]); n != keyslot.Count {
+			return fmt.Errorf("%s: the nodes of the cluster have %d of its %d slots", e, n, keyslot.Count)
+		}
+		if fields["cluster_state"] != "ok" {
+			return fmt.Errorf("%s: the cluster is down (cluster_state is %s)", e, fields["cluster_state"])
+		}
+		return nil
+	}
+	return failed
 }

@@ -1,9 +1,11 @@
 package migrate
 
 import (
+	"context"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/internal/address"
@@ -127,6 +129,34 @@ func TestWatcher(t *testing.T) {
 	for _, name := range []string{"MULTI", "RENAME", "FCALL"} {
 		if w.found[name] == nil || w.found[name].times != 1 {
 			t.Errorf("%s is not reported once: %v", name, w.found)
+		}
+	}
+}
+
+// TestNoCluster checks that nodes that are no cluster with all slots are refused at once, with
+// words, at both ends of a move and in a dry run.
+func TestNoCluster(t *testing.T) {
+	empty := startRedis(t, "--cluster-enabled", "yes")
+	some := startRedis(t, "--cluster-enabled", "yes")
+	must(t, clientOf(t, some), "CLUSTER", "ADDSLOTSRANGE", 0, 99)
+	plain := startRedis(t)
+	for _, test := range []struct{ addr, want string }{
+		{empty, "the nodes of the cluster have 0 of its 16384 slots"},
+		{some, "the nodes of the cluster have 100 of its 16384 slots"},
+		{plain, "the server is no node of a cluster: omit ?cluster"},
+	} {
+		o := Options{From: endpoint(t, "redis://"+plain), To: endpoint(t, "redis://"+test.addr+"?cluster")}
+		for range 2 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			if err := Run(ctx, o); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%v to %v: %v", o.From, o.To, err)
+			}
+			if _, err := Survey(ctx, o, 0); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("dry run of %v to %v: %v", o.From, o.To, err)
+			}
+			cancel()
+			o.From, o.To = o.To, o.From
+			o.To = endpoint(t, "redis://"+startRedis(t))
 		}
 	}
 }

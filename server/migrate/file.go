@@ -42,11 +42,12 @@ func (m *move) fromFile(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if m.t.name == "zsetd" {
-		if err := m.foldCompanions(ctx); err != nil {
+	if m.folds() {
+		if err := m.foldAll(ctx); err != nil {
 			return err
 		}
 	}
+	m.end()
 	if err := m.clean(ctx); err != nil {
 		return err
 	}

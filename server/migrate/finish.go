@@ -4,25 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os/exec"
-	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/zsetd/zsetd/server/archive"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/rdb"
 )
 
 const (
-	// pauseTime is how long a source refuses writes if the tool dies during the
-	// cut-over. The tool renews it.
-	pauseTime = 30 * time.Second
+	// pauseTime is how long a source refuses writes at most if the tool dies during the
+	// cut-over. The tool renews it every renewTime.
+	pauseTime = 3 * time.Second
+	renewTime = time.Second
 	// pausedTime is how long a source refuses writes after the cut-over.
 	pausedTime = 24 * time.Hour
-	lagPoll    = 20 * time.Millisecond
+	lagPoll    = time.Millisecond
 )
 
 // finish waits for the order to cut over while the sources are followed, and cuts over.
@@ -44,47 +43,115 @@ func (m *move) finish(ctx context.Context) error {
 			}
 		}
 	}
-	m.status.set(func(s *Status) { s.Phase = "cut-over" })
+	for {
+		switch err := m.cutOver(ctx); {
+		case err == nil:
+			return errFinished
+		case !errors.Is(err, errChanged):
+			return err
+		}
+		m.o.log("whole databases have changed: verifying again")
+	}
+}
+
+// cutOver verifies the target while both sides change, and then moves the clients: from
+// here on the sources refuse writes, and the time does not depend on the size of the data.
+func (m *move) cutOver(ctx context.Context) error {
+	if err := m.prepare(ctx); err != nil {
+		return err
+	}
+	m.status.begin("cut-over", 0)
 	if err := m.awaitLag(ctx, smallLag); err != nil {
 		return err
 	}
+	m.o.log("pausing the writes at the source")
 	began := time.Now()
-	if err := m.pause(ctx, pauseTime); err != nil {
-		return err
-	}
 	renewing, stop := context.WithCancel(ctx)
 	defer stop()
-	go m.renewPause(renewing)
+	var renewal sync.WaitGroup
+	renewal.Go(func() { m.renewPause(renewing) })
 	err := m.switchOver(ctx)
 	stop()
-	if err == nil && m.o.Forward {
-		if failed := m.forward(ctx); failed != nil {
-			return errors.Join(failed, m.pause(ctx, pausedTime))
-		}
-	}
-	if err != nil || m.o.Unpause {
-		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyTimeout)
-		defer cancel()
-		for _, s := range m.sources {
-			err = errors.Join(err, s.admin.Do(undo, "CLIENT", "UNPAUSE").Err())
-		}
-	} else if !m.o.Forward {
-		err = m.pause(ctx, pausedTime)
-	}
+	renewal.Wait()
 	if err != nil {
+		return errors.Join(err, m.unpause(ctx))
+	}
+	if err := m.handOver(ctx); err != nil {
 		return err
 	}
 	m.o.log(fmt.Sprintf("cut over; the source refused writes for %v", time.Since(began).Round(time.Millisecond)))
-	return errFinished
+	return m.clean(ctx)
+}
+
+// prepare verifies the target until few keys are left that change all the time.
+func (m *move) prepare(ctx context.Context) error {
+	if err := m.verifyAll(ctx); err != nil {
+		return err
+	}
+	m.whole = false
+	for range rounds {
+		before := m.changes.len()
+		if err := m.verifyChanged(ctx, fewChanges); err != nil {
+			return err
+		}
+		if now := m.changes.len(); now <= fewChanges || now > before/2 && now <= stillChanges {
+			break
+		}
+	}
+	return nil
+}
+
+// handOver ends the move: the target is complete, and the sources refuse writes.
+func (m *move) handOver(ctx context.Context) error {
+	if err := m.t.retry(ctx, func() error { return m.t.rdb.HSet(ctx, progressKey, fieldDone, "1").Err() }); err != nil {
+		return errors.Join(err, m.unpause(ctx))
+	}
+	m.end()
+	switch {
+	case m.o.Unpause:
+		return m.unpause(ctx)
+	case m.o.Forward:
+		if err := m.forward(ctx); err != nil {
+			return errors.Join(err, m.pause(ctx, pausedTime))
+		}
+		return nil
+	}
+	return m.pause(ctx, pausedTime)
+}
+
+// unpause makes the sources accept writes again, also when ctx has ended.
+func (m *move) unpause(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyTimeout)
+	defer cancel()
+	return m.eachSource(func(s *source) error { return s.admin.Do(ctx, "CLIENT", "UNPAUSE").Err() })
+}
+
+// eachSource calls f for all sources at the same time.
+func (m *move) eachSource(f func(s *source) error) error {
+	failed := make([]error, len(m.sources))
+	var calls sync.WaitGroup
+	for i, s := range m.sources {
+		calls.Go(func() { failed[i] = f(s) })
+	}
+	calls.Wait()
+	return errors.Join(failed...)
 }
 
 // smallLag is the lag in bytes up to which a cut-over begins: the rest takes little time,
 // during which the sources refuse writes.
-const smallLag = 256 << 10
+const (
+	smallLag = 32 << 10
+	// largeLag is the lag for which a cut-over is content after lagPatience.
+	largeLag    = 256 << 10
+	lagPatience = 2 * time.Second
+)
 
 // awaitLag waits until the lag is at most so many bytes.
 func (m *move) awaitLag(ctx context.Context, most int64) error {
-	for {
+	for began := time.Now(); ; {
+		if most > 0 && time.Since(began) > lagPatience {
+			most = largeLag
+		}
 		err := m.measureLag(ctx)
 		if err == nil && m.status.get().Lag <= most {
 			return nil
@@ -92,28 +159,47 @@ func (m *move) awaitLag(ctx context.Context, most int64) error {
 		if err != nil && !transient(err) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(lagPoll):
+		if err := sleep(ctx, lagPoll); err != nil {
+			return err
 		}
 	}
+}
+
+// sleep waits until the time has passed, or the context has ended.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// offsets reads how much of their streams the sources have sent.
+func (m *move) offsets(ctx context.Context) ([]int64, error) {
+	offsets := make([]int64, len(m.sources))
+	return offsets, m.eachSource(func(s *source) error {
+		info, err := infoOf(ctx, s.admin, "replication")
+		if err != nil {
+			return err
+		}
+		if offsets[s.index], err = strconv.ParseInt(info["master_repl_offset"], 10, 64); err != nil {
+			return fmt.Errorf("%s: INFO has no master_repl_offset", s.addr)
+		}
+		return nil
+	})
 }
 
 // measureLag reads how much of their streams the sources have sent beyond that which is
 // applied.
 func (m *move) measureLag(ctx context.Context) error {
+	offsets, err := m.offsets(ctx)
+	if err != nil {
+		return err
+	}
 	lag := int64(0)
-	for _, s := range m.sources {
-		info, err := infoOf(ctx, s.admin, "replication")
-		if err != nil {
-			return err
-		}
-		offset, err := strconv.ParseInt(info["master_repl_offset"], 10, 64)
-		if err != nil {
-			return fmt.Errorf("%s: INFO has no master_repl_offset", s.addr)
-		}
-		lag += max(0, offset-s.position().offset)
+	for i, s := range m.sources {
+		lag += max(0, offsets[i]-s.position().offset)
 	}
 	m.status.set(func(s *Status) { s.Lag = lag })
 	return nil
@@ -121,23 +207,23 @@ func (m *move) measureLag(ctx context.Context) error {
 
 // pause makes the sources refuse writes.
 func (m *move) pause(ctx context.Context, d time.Duration) error {
-	for _, s := range m.sources {
+	return m.eachSource(func(s *source) error {
 		if err := s.admin.Do(ctx, "CLIENT", "PAUSE", d.Milliseconds(), "WRITE").Err(); err != nil {
 			return fmt.Errorf("%s: CLIENT PAUSE: %w", s.addr, err)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func (m *move) renewPause(ctx context.Context) {
-	tick := time.NewTicker(pauseTime / 4)
+	tick := time.NewTicker(renewTime)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			_ = m.pause(ctx, pauseTime) // verified by the next one, or by the end of the cut-over
+			_ = m.pause(ctx, pauseTime) // see complete
 		}
 	}
 }
@@ -159,34 +245,14 @@ func (m *move) forward(ctx context.Context) error {
 	return nil
 }
 
-// switchOver completes the target while the sources refuse writes, verifies it, and
-// runs the hook.
+// switchOver completes the target while the sources refuse writes, verifies what has
+// changed last, and runs the hook.
 func (m *move) switchOver(ctx context.Context) error {
-	if err := m.awaitLag(ctx, 0); err != nil {
+	if err := m.complete(ctx); err != nil {
 		return err
 	}
-	if m.timed {
-		return fmt.Errorf("%w: an earlier cut-over has set deadlines of members, and the stream does not say which ones have changed since", errRestart)
-	}
-	for _, s := range m.sources {
-		if s.name == "zsetd" {
-			if err := m.copyDeadlines(ctx, s); err != nil {
-				return err
-			}
-		}
-	}
-	if m.timed {
-		if err := m.dropExpired(ctx); err != nil {
-			return err
-		}
-	}
-	if m.t.name == "zsetd" {
-		if err := m.foldCompanions(ctx); err != nil {
-			return err
-		}
-	}
-	if err := m.verify(ctx); err != nil {
-		return err
+	if m.o.Verify != 0 {
+		m.o.log(fmt.Sprintf("verified: %d of %d keys are equal", min(m.compared, m.keys), m.keys))
 	}
 	if m.o.Hook != "" {
 		m.o.log("running " + m.o.Hook)
@@ -200,7 +266,33 @@ func (m *move) switchOver(ctx context.Context) error {
 			return fmt.Errorf("the hook has failed: %w", err)
 		}
 	}
-	return m.clean(ctx)
+	return m.complete(ctx)
+}
+
+// complete makes the sources refuse writes, applies what they have sent, and verifies it. It
+// is repeated at the end: a pause that could not be renewed may have lapsed meanwhile.
+func (m *move) complete(ctx context.Context) error {
+	if err := m.pause(ctx, pauseTime); err != nil {
+		return err
+	}
+	if err := m.awaitLag(ctx, 0); err != nil {
+		return err
+	}
+	keys, whole := m.changes.take()
+	if whole {
+		return errChanged
+	}
+	if err := m.foldKeys(ctx, keys); err != nil {
+		return err
+	}
+	for k := range keys {
+		if len(keys) <= stillChanges {
+			break
+		}
+		delete(keys, k)
+		m.compared--
+	}
+	return m.verifySet(ctx, keys, true)
 }
 
 // scanCount is the COUNT of SCAN.
@@ -266,146 +358,24 @@ func (m *move) eachDatabase(ctx context.Context, s *source, f func(c *redis.Clie
 	return nil
 }
 
-// copyDeadlines sets the deadlines of members and fields as they are at the end: the
-// changes of deadlines in the stream of zsetd are not applied.
-func (m *move) copyDeadlines(ctx context.Context, s *source) error {
-	limits := keyspace.DefaultLimits()
-	codec := rdb.NewCodec(&limits)
-	return m.eachDatabase(ctx, s, func(c *redis.Client, from databaseInfo, to int) error {
-		if from.memberDeadlines == 0 {
-			return nil
-		}
-		if err := m.t.rdb.HSet(ctx, progressKey, fieldTimed, "1").Err(); err != nil {
+// eachTargetDatabase calls f with a client for each database of the target, and of each
+// primary of a cluster.
+func (m *move) eachTargetDatabase(ctx context.Context, f func(c *redis.Client, db int) error) error {
+	return m.t.each(ctx, func(ctx context.Context, c *redis.Client) error {
+		info, err := infoOf(ctx, c, "keyspace")
+		if err != nil {
 			return err
 		}
-		m.timed = true
-		for _, kind := range []string{"zset", "hash"} {
-			if err := scan(ctx, c, "", kind, func(keys []string) error {
-				values, err := dumps(ctx, c, codec, keys)
-				if err != nil {
-					return err
-				}
-				p := m.t.newPieces(ctx, to)
-				w := archive.NewCommandWriter(p, m.t.form())
-				for _, v := range values {
-					if v.Value == nil || v.Deadlines() == nil {
-						continue
-					}
-					if err := w.WriteDeadlines(v, time.Now()); err != nil {
-						return err
-					}
-				}
-				return p.end()
-			}); err != nil {
+		for _, d := range databasesOf(info) {
+			if d.db != 0 {
+				c = m.t.client(d.db).(*redis.Client)
+			}
+			if err := f(c, d.db); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-}
-
-// dropExpired deletes members and fields at the target whose deadlines have passed since
-// the sources refuse writes. A source hides them, and does not remove them, so the stream
-// has not said so, and copyDeadlines has not seen them. All else is equal by then.
-func (m *move) dropExpired(ctx context.Context) error {
-	for _, s := range m.sources {
-		if err := m.eachDatabase(ctx, s, func(c *redis.Client, from databaseInfo, to int) error {
-			if from.memberDeadlines == 0 {
-				return nil
-			}
-			there, stop := m.targetClient(to)
-			defer stop()
-			for _, k := range []kindCommands{{"zset", "ZCARD", "ZREM", []any{"ZRANGE", 0, -1}}, {"hash", "HLEN", "HDEL", []any{"HKEYS"}}} {
-				if err := scan(ctx, c, "", k.kind, func(keys []string) error { return k.dropSurplus(ctx, c, there, keys) }); err != nil {
-					return err
-				}
-				if err := eachPrimary(ctx, there, func(ctx context.Context, node *redis.Client) error {
-					return scan(ctx, node, "", k.kind, func(keys []string) error { return m.dropAbsent(ctx, node, ordinary(keys)) })
-				}); err != nil {
-					return err
-				}
-			}
-			return nil
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// kindCommands are the commands by which dropExpired reads and changes a kind of value.
-type kindCommands struct {
-	kind, count, remove string
-	list                []any // its first word, and those after the key
-}
-
-// dropSurplus deletes what values at the target have beyond those of the source.
-func (k *kindCommands) dropSurplus(ctx context.Context, here, there redis.UniversalClient, keys []string) error {
-	counts := func(c redis.UniversalClient) ([]*redis.Cmd, error) {
-		p := c.Pipeline()
-		replies := make([]*redis.Cmd, len(keys))
-		for i, key := range keys {
-			replies[i] = p.Do(ctx, k.count, key)
-		}
-		_, err := p.Exec(ctx)
-		return replies, err
-	}
-	a, err := counts(here)
-	if err != nil {
-		return err
-	}
-	b, err := counts(there)
-	if err != nil {
-		return err
-	}
-	for i, key := range keys {
-		if a[i].Val() == b[i].Val() {
-			continue
-		}
-		words := append([]any{k.list[0], key}, k.list[1:]...)
-		keep, err := here.Do(ctx, words...).StringSlice()
-		if err != nil {
-			return err
-		}
-		have, err := there.Do(ctx, words...).StringSlice()
-		if err != nil {
-			return err
-		}
-		kept := make(map[string]struct{}, len(keep))
-		for _, member := range keep {
-			kept[member] = struct{}{}
-		}
-		for some := range slices.Chunk(have, compareKeys) {
-			remove := []any{k.remove, key}
-			for _, member := range some {
-				if _, stays := kept[member]; !stays {
-					remove = append(remove, member)
-				}
-			}
-			if len(remove) > 2 {
-				if err := there.Do(ctx, remove...).Err(); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// dropAbsent deletes those of the keys that no source has: all their members have expired.
-func (m *move) dropAbsent(ctx context.Context, node *redis.Client, keys []string) (err error) {
-	keys = slices.DeleteFunc(keys, isState)
-	for _, s := range m.sources {
-		if keys, err = m.missingAt(ctx, s, node, keys); err != nil {
-			return err
-		}
-	}
-	for _, key := range keys {
-		if err := node.Unlink(ctx, key).Err(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // dumps returns the values of keys; those that do not exist are nil.
@@ -431,35 +401,4 @@ func dumps(ctx context.Context, c redis.UniversalClient, codec *rdb.Codec, keys 
 		}
 	}
 	return values, nil
-}
-
-// foldCompanions gives members at zsetd the deadlines that the library for Redis keeps
-// in sorted sets of their own, and deletes these.
-func (m *move) foldCompanions(ctx context.Context) error {
-	return m.t.each(ctx, func(ctx context.Context, c *redis.Client) error {
-		return scan(ctx, c, archive.CompanionPrefix+"*", "zset", func(names []string) error {
-			for _, name := range names {
-				owner, ok := archive.OwnerOf(name)
-				if !ok {
-					continue
-				}
-				deadlines, err := c.ZRangeWithScores(ctx, name, 0, -1).Result()
-				if err != nil {
-					return err
-				}
-				for _, z := range deadlines {
-					if z.Score < 1 || z.Score != math.Trunc(z.Score) {
-						continue
-					}
-					if err := c.Do(ctx, "ZPEXPIREAT", owner, int64(z.Score), "MEMBERS", 1, z.Member).Err(); err != nil {
-						return err
-					}
-				}
-				if err := c.Del(ctx, name).Err(); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	})
 }

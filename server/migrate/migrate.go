@@ -65,7 +65,8 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	m := &move{o: &o, dbs: databases{from: o.From.at.DB, to: o.To.at.DB}}
+	m := newMove(&o)
+	defer m.from.close()
 	if o.Status != nil {
 		done, ended := make(chan struct{}), make(chan struct{})
 		go func() {
@@ -117,7 +118,7 @@ func (m *move) choose(ctx context.Context) (err error) {
 		if m.t, err = openTarget(ctx, m.o.To, m.status.note); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, m.t.rdb.Close()) }()
+		defer func() { err = errors.Join(err, m.t.close()) }()
 	}
 	if m.o.From.IsFile() {
 		return m.fromFile(ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,14 +25,38 @@ type move struct {
 	status  status
 	saved   sync.Mutex // held while the progress is stored
 	ended   bool       // the streams are not applied any more; guarded by saved
-	timed   bool       // an earlier cut-over has set deadlines of members or fields
+	from    clients    // of the source
+	changes changes
+
+	// The verification: the number of keys of the sources, how many values have been
+	// compared, and whether large ones are compared element by element.
+	keys, compared int64
+	whole          bool
+	seed           maphash.Seed // chooses keys
+}
+
+func newMove(o *Options) *move {
+	return &move{o: o, dbs: databases{from: o.From.at.DB, to: o.To.at.DB}, seed: maphash.MakeSeed()}
+}
+
+// source returns a client of the source that has selected the database whose keys are in
+// one of the target.
+func (m *move) source(db int) redis.UniversalClient {
+	if m.o.From.at.Cluster {
+		return m.from.of(0, func() redis.UniversalClient { return m.o.From.clusterClient() })
+	}
+	db = m.dbs.back(db)
+	return m.from.of(db, func() redis.UniversalClient { return m.o.From.client(m.o.From.at.Addrs[0], db) })
 }
 
 // The fields of the progress.
 const (
 	fieldFrom   = "from"    // the source
 	fieldSource = "source:" // with an address: the position at it, when the copy is complete
-	fieldTimed  = "timed"   // a cut-over has set deadlines of members or fields
+	fieldDone   = "done"    // the data have moved; only keys of the move are left to delete
+
+	// The target may have deadlines of members in companions.
+	fieldCompanions = "companions"
 )
 
 // begin decides whether to continue a move or to start again, and prepares the target.
@@ -50,6 +75,14 @@ func (m *move) begin(ctx context.Context) error {
 		}
 		return m.restart(ctx)
 	}
+	if stored[fieldDone] != "" && stored[fieldFrom] == m.o.From.String() && !m.o.Replace {
+		m.t.companions.Store(stored[fieldCompanions] != "")
+		m.o.log("the data have moved already")
+		if err := m.handOver(ctx); err != nil {
+			return err
+		}
+		return errors.Join(m.clean(ctx), errFinished)
+	}
 	if !m.o.Replace && m.restore(stored) {
 		m.o.log("continuing the move where it was")
 		return nil
@@ -63,7 +96,7 @@ func (m *move) begin(ctx context.Context) error {
 
 // restore sets the positions of all sources, if the progress has them.
 func (m *move) restore(stored map[string]string) bool {
-	m.timed = stored[fieldTimed] != ""
+	m.t.companions.Store(stored[fieldCompanions] != "")
 	positions := make([]position, len(m.sources))
 	have := 0
 	for name, text := range stored {
@@ -103,7 +136,7 @@ func (m *move) restart(ctx context.Context) error {
 		s.reach(position{})
 		s.copied.Store(false)
 	}
-	m.timed = false
+	m.t.companions.Store(false)
 	if err := m.t.empty(ctx); err != nil {
 		return err
 	}
@@ -123,6 +156,9 @@ func (m *move) journey() []any {
 		if at := s.position(); at.id != "" {
 			args = append(args, fieldSource+s.addr, fmt.Sprintf("%s %d %d", at.id, at.offset, at.db))
 		}
+	}
+	if m.t.companions.Load() {
+		args = append(args, fieldCompanions, "1")
 	}
 	return args
 }
@@ -155,7 +191,9 @@ const attempts = 5
 
 // run copies and follows until the context ends or the cut-over is done.
 func (m *move) run(ctx context.Context) error {
-	if err := m.begin(ctx); err != nil {
+	if err := m.begin(ctx); errors.Is(err, errFinished) {
+		return nil
+	} else if err != nil {
 		return err
 	}
 	for attempt := 1; ; attempt++ {
@@ -218,8 +256,8 @@ func (m *move) attempt(ctx context.Context) error {
 // until the context ends.
 func (m *move) follow(ctx context.Context, s *source, copied func()) error {
 	a := &applier{
-		t: m.t, source: s.index, alone: len(m.sources) == 1, dbs: m.dbs, facts: server.Commands(), rows: streamRows(),
-		journey: m.journey, units: map[int]*unit{},
+		t: m.t, source: s.index, alone: len(m.sources) == 1, fromZsetd: s.name == "zsetd", dbs: m.dbs,
+		facts: server.Commands(), rows: streamRows(), journey: m.journey, changes: &m.changes, units: map[int]*unit{},
 	}
 	lost := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
@@ -267,7 +305,7 @@ func (m *move) followLink(ctx context.Context, s *source, a *applier, copied, al
 		if err != nil {
 			return linkError{err}
 		}
-		if err := m.copy(ctx, s.name == "zsetd", &counted{Reader: data, status: &m.status}); err != nil {
+		if err := m.copy(ctx, &counted{Reader: data, status: &m.status}); err != nil {
 			return err
 		}
 		s.reach(position{id: link.ID, offset: link.Offset})
@@ -282,7 +320,7 @@ func (m *move) followLink(ctx context.Context, s *source, a *applier, copied, al
 	a.at = s.position()
 	a.at.id, a.db, a.multi = link.ID, a.at.db, false
 	clear(a.units)
-	a.pending = 0
+	a.pending, a.touched, a.whole = 0, nil, false
 	m.status.note("")
 	copied()
 	stored := time.Now()
@@ -317,9 +355,8 @@ func (m *move) followLink(ctx context.Context, s *source, a *applier, copied, al
 	}
 }
 
-// copy writes the values of an RDB file to the target. Deadlines of members and fields of
-// a zsetd are left out: see copyDeadlines.
-func (m *move) copy(ctx context.Context, fromZsetd bool, r *counted) error {
+// copy writes the values of an RDB file to the target.
+func (m *move) copy(ctx context.Context, r *counted) error {
 	c := newCopier(ctx, m.t, &m.status)
 	c.start()
 	err := readData(r, func(v archive.Value) error {
@@ -331,9 +368,6 @@ func (m *move) copy(ctx context.Context, fromZsetd bool, r *counted) error {
 			return noDatabase(v.DB)
 		}
 		v.DB = db
-		if fromZsetd {
-			v = v.WithoutDeadlines()
-		}
 		return c.add(v)
 	}, func(code string) error { return m.t.loadLibrary(c.ctx, code) })
 	if r.err != nil {
@@ -342,9 +376,13 @@ func (m *move) copy(ctx context.Context, fromZsetd bool, r *counted) error {
 	return c.finish(err)
 }
 
-// clean deletes the keys of the move, which ends with it.
+// clean deletes the keys of the move, which has ended.
 func (m *move) clean(ctx context.Context) error {
-	m.end()
+	if m.folds() {
+		if err := m.dropCompanions(ctx); err != nil {
+			return err
+		}
+	}
 	_, err := m.t.ownKeys(ctx, func(p redis.Pipeliner, key string) { p.Del(ctx, key) })
 	return err
 }

@@ -42,6 +42,9 @@ type source struct {
 func openSources(ctx context.Context, e Endpoint) (sources []*source, err error) {
 	addrs := e.at.Addrs
 	if e.at.Cluster {
+		if err := e.checkCluster(ctx); err != nil {
+			return nil, err
+		}
 		c := e.clusterClient()
 		//lint:ignore SA1019 Redis has CLUSTER SHARDS since 7.0 only
 		slots, err := c.ClusterSlots(ctx).Result()

@@ -11,19 +11,25 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/archive"
 	"github.com/zsetd/zsetd/server/internal/psync"
 )
 
 // applier turns the commands of one source's stream into calls of the target. They are
 // collected, and applied when a batch of the stream ends.
 type applier struct {
-	t       *target
-	source  int
-	alone   bool // the source is the only one
-	dbs     databases
-	facts   map[string]*protocol.Command
-	rows    map[string]streamRow
-	journey func() []any // arguments of HSET that store the progress
+	t         *target
+	source    int
+	alone     bool // the source is the only one
+	fromZsetd bool
+	dbs       databases
+	facts     map[string]*protocol.Command
+	rows      map[string]streamRow
+	journey   func() []any // arguments of HSET that store the progress
+
+	changes *changes
+	touched []keyAt // keys in units
+	whole   bool    // units change whole databases
 
 	units   map[int]*unit
 	pending int // bytes in units
@@ -53,7 +59,7 @@ const maxPending = 32 << 20
 func streamRows() map[string]streamRow {
 	skip := func(*applier, context.Context, int64, [][]byte) error { return nil }
 	return map[string]streamRow{
-		"ping": skip, "replconf": skip, "publish": skip, "spublish": skip, "script": skip,
+		"ping": (*applier).embedded, "replconf": skip, "publish": skip, "spublish": skip, "script": skip,
 		"select": func(a *applier, _ context.Context, _ int64, args [][]byte) (err error) {
 			if len(args) == 2 {
 				a.db, err = strconv.Atoi(string(args[1]))
@@ -136,7 +142,13 @@ func (a *applier) flush(ctx context.Context) error {
 	}
 	clear(a.units)
 	a.pending = 0
-	return a.t.apply(ctx, units)
+	touched, whole := a.touched, a.whole
+	a.touched, a.whole = nil, false
+	if err := a.t.apply(ctx, units); err != nil {
+		return err
+	}
+	a.changes.add(touched, whole)
+	return nil
 }
 
 func (a *applier) command(ctx context.Context, offset int64, args [][]byte) error {
@@ -171,7 +183,19 @@ func (a *applier) keyed(ctx context.Context, offset int64, args [][]byte) error 
 		}
 		return a.gather(ctx, offset, args, refs)
 	}
-	return a.add(ctx, home, offset, db, keys, words(args)...)
+	if err := a.add(ctx, home, offset, db, keys, words(args)...); err != nil {
+		return err
+	}
+	switch {
+	case a.fromZsetd && a.t.name != "zsetd":
+		return a.withCompanion(ctx, offset, db, args)
+	case !a.fromZsetd && bytes.HasPrefix(keys[0], []byte(archive.CompanionPrefix)):
+		if err := a.t.useCompanions(ctx); err != nil || a.t.name != "zsetd" {
+			return err
+		}
+		return a.ownDeadlines(ctx, offset, db, args)
+	}
+	return nil
 }
 
 // keysOf returns the keys of a command.
@@ -226,6 +250,9 @@ func (a *applier) unit(n int) *unit {
 
 // add adds a command to a unit.
 func (a *applier) add(ctx context.Context, n int, offset int64, db int, keys [][]byte, args ...any) error {
+	for _, k := range keys {
+		a.touched = append(a.touched, keyAt{db, string(k)})
+	}
 	if len(args) > maxScriptArgs {
 		if err := a.flush(ctx); err != nil {
 			return err
@@ -254,6 +281,7 @@ func (a *applier) flushDatabases(ctx context.Context, offset int64, args [][]byt
 	if a.t.tags != nil || !a.alone {
 		return fmt.Errorf("%w: %s at the source", errRestart, bytes.ToUpper(args[0]))
 	}
+	a.whole = true
 	u := a.unit(a.source)
 	u.add(offset, db, nil, words(args)...)
 	u.add(offset, 0, nil, a.journey()...)
@@ -264,6 +292,7 @@ func (a *applier) swapDatabases(ctx context.Context, offset int64, args [][]byte
 	if a.dbs.from != anyDatabase || !a.alone {
 		return errors.New("the source has swapped databases (SWAPDB), which cannot be moved if a database is chosen")
 	}
+	a.whole = true
 	u := a.unit(a.source)
 	u.add(offset, 0, nil, "DEL", u.key, progressKey)
 	u.add(offset, 0, nil, words(args)...)
@@ -475,6 +504,14 @@ func (a *applier) gather(ctx context.Context, offset int64, args [][]byte, refs 
 		}
 	}
 	return a.flush(ctx)
+}
+
+// back returns the database of the source whose keys are in one of the target.
+func (d databases) back(to int) int {
+	if d.from == anyDatabase {
+		return to
+	}
+	return d.from
 }
 
 // databases are the databases that move: all to those of the same numbers, or one.

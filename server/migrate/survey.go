@@ -27,6 +27,10 @@ type Report struct {
 	Obstacles []string
 	Warnings  []string
 
+	// Stop is how long the source is expected to refuse writes at the cut-over, without
+	// the hook; 0 if it does not.
+	Stop time.Duration
+
 	continued bool // the target has an unfinished move from this source
 }
 
@@ -37,13 +41,14 @@ func Survey(ctx context.Context, o Options, observe time.Duration) (r *Report, e
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	m := &move{o: &o, dbs: databases{from: o.From.at.DB, to: o.To.at.DB}}
+	m := newMove(&o)
+	defer m.from.close()
 	r = &Report{From: o.From.String(), To: o.To.String()}
 	if !o.To.IsFile() {
 		if m.t, err = openTarget(ctx, o.To, m.status.note); err != nil {
 			return nil, err
 		}
-		defer func() { err = errors.Join(err, m.t.rdb.Close()) }()
+		defer func() { err = errors.Join(err, m.t.close()) }()
 		r.To += " (" + m.t.product.String() + ")"
 		if err := r.examineTarget(ctx, m); err != nil {
 			return nil, err
@@ -62,12 +67,53 @@ func Survey(ctx context.Context, o Options, observe time.Duration) (r *Report, e
 			return nil, fmt.Errorf("%s: %w", s.addr, err)
 		}
 	}
+	if m.t != nil {
+		if r.Stop, err = m.expectedStop(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if m.t != nil && m.t.tags != nil && !o.From.at.Cluster && observe > 0 && !r.continued {
 		if err := r.observe(ctx, m.sources[0], observe); err != nil {
 			return nil, err
 		}
 	}
 	return r, nil
+}
+
+// The round trips of a cut-over, and what it does besides: see move.cutOver.
+const (
+	stopTrips = 12
+	stopWork  = 5 * time.Millisecond
+)
+
+// expectedStop measures round trips.
+func (m *move) expectedStop(ctx context.Context) (time.Duration, error) {
+	trip := func(c *redis.Client) (least time.Duration, err error) {
+		for range 5 {
+			began := time.Now()
+			if err := c.Ping(ctx).Err(); err != nil {
+				return 0, err
+			}
+			if d := time.Since(began); least == 0 || d < least {
+				least = d
+			}
+		}
+		return least, nil
+	}
+	var here, there time.Duration
+	for _, s := range m.sources {
+		d, err := trip(s.admin)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", s.addr, err)
+		}
+		here = max(here, d)
+	}
+	err := m.t.each(ctx, func(_ context.Context, c *redis.Client) error {
+		d, err := trip(c)
+		there = max(there, d)
+		return err
+	})
+	return (stopWork + stopTrips*(here+there)).Round(time.Millisecond), err
 }
 
 func (r *Report) obstacle(format string, args ...any) {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,10 +25,51 @@ type target struct {
 	nodes  *redis.ClusterClient // nil for a server
 	tags   []string             // of the slots; nil for a server
 	script *redis.Script        // it does not change
-	note   func(string)         // receives why the target makes the move wait; "" when it goes on
+	byDB   clients
+	note   func(string) // receives why the target makes the move wait; "" when it goes on
 
-	waiting atomic.Int32 // calls that the target makes wait
+	waiting    atomic.Int32 // calls that the target makes wait
+	companions atomic.Bool  // it may have deadlines of members in companions
 }
+
+// clients are the clients of a server, or one of a cluster, by database. They are opened
+// when they are needed. It is safe for concurrent use.
+type clients struct {
+	mu   sync.Mutex
+	list map[int]redis.UniversalClient
+}
+
+// of returns the client of a database, which open opens.
+func (c *clients) of(db int, open func() redis.UniversalClient) redis.UniversalClient {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.list[db] == nil {
+		if c.list == nil {
+			c.list = map[int]redis.UniversalClient{}
+		}
+		c.list[db] = open()
+	}
+	return c.list[db]
+}
+
+func (c *clients) close() (err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, client := range c.list {
+		err = errors.Join(err, client.Close())
+	}
+	return err
+}
+
+// client returns a client that has selected a database.
+func (t *target) client(db int) redis.UniversalClient {
+	if db == 0 {
+		return t.rdb
+	}
+	return t.byDB.of(db, func() redis.UniversalClient { return t.Endpoint.client(t.at.Addrs[0], db) })
+}
+
+func (t *target) close() error { return errors.Join(t.rdb.Close(), t.byDB.close()) }
 
 // product is what a server is.
 type product struct {
@@ -58,13 +100,18 @@ func infoOf(ctx context.Context, c redis.Cmdable, sections ...string) (map[strin
 	if err != nil {
 		return nil, err
 	}
+	return fieldsOf(text), nil
+}
+
+// fieldsOf returns the fields of a text like that of INFO.
+func fieldsOf(text string) map[string]string {
 	fields := map[string]string{}
 	for line := range strings.Lines(text) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
 			fields[name] = value
 		}
 	}
-	return fields, nil
+	return fields
 }
 
 // productOf reads what a server is from the fields of INFO.
@@ -88,6 +135,9 @@ func productOf(info map[string]string) product {
 func openTarget(ctx context.Context, e Endpoint, note func(string)) (*target, error) {
 	t := &target{Endpoint: e, note: note}
 	if e.at.Cluster {
+		if err := e.checkCluster(ctx); err != nil {
+			return nil, err
+		}
 		t.nodes = e.clusterClient()
 		t.rdb, t.tags = t.nodes, slotTags()
 	} else {
@@ -108,8 +158,6 @@ func (t *target) inspect(ctx context.Context) error {
 	switch clustered := info["cluster_enabled"] == "1"; {
 	case clustered && t.nodes == nil:
 		return errors.New("the server is a node of a cluster: add ?cluster")
-	case !clustered && t.nodes != nil:
-		return errors.New("the server is no node of a cluster: omit ?cluster")
 	case t.nodes == nil && info["role"] != "master":
 		return errors.New("the server is a replica: name its primary")
 	}

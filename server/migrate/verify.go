@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"hash/maphash"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,136 +22,312 @@ import (
 const VerifyAll = -1
 
 const (
-	// recheck is how often a key that differs is compared again: a deadline may pass at
-	// one side a moment before it does at the other.
-	recheck      = 5
-	recheckPause = 20 * time.Millisecond
+	// recheck is how often keys that differ are compared again: a deadline may pass at
+	// one side a moment before it does at the other. The pauses between grow from
+	// firstRecheck.
+	recheck      = 7
+	firstRecheck = time.Millisecond
 	// compareKeys is how many values are read at once.
 	compareKeys = 100
+	// fewChanges is the number of changed keys for which a cut-over waits, as long as they
+	// become fewer from round to round. stillChanges is the number of keys that it compares
+	// at most while the sources refuse writes: where more change all the time, it compares
+	// so many of them, by chance.
+	fewChanges   = 100
+	stillChanges = 1000
+	rounds       = 10
+	// largeElements is the number of elements, or of 64 bytes of a string, from which a
+	// value that changes all the time is compared by its number of elements.
+	largeElements = 2000
+	// maxChanges bounds the changed keys that the verification of all keys collects.
+	maxChanges = 100_000
 )
 
-// verify compares source and target, which do not change. The number of keys is always
-// compared, and the values of Options.Verify keys.
-func (m *move) verify(ctx context.Context) error {
-	total := int64(0)
+// errChanged ends a verification: whole databases have changed.
+var errChanged = errors.New("whole databases have changed")
+
+// verifyAll compares the sides while the sources are followed: the names of all keys, and the
+// values of those of Options.Verify. Keys that change meanwhile are in m.changes.
+func (m *move) verifyAll(ctx context.Context) error {
+	m.changes.watch()
+	m.keys = 0
 	for _, s := range m.sources {
 		if err := m.eachDatabase(ctx, s, func(_ *redis.Client, from databaseInfo, _ int) error {
-			total += from.keys
+			m.keys += from.keys
 			return nil
 		}); err != nil {
 			return err
 		}
 	}
-	n, err := m.t.keys(ctx)
-	if err != nil {
-		return err
-	}
-	if n != total { // keys past their deadlines count until they are deleted; companions count
-		if err := m.compareNames(ctx); err != nil {
+	m.status.begin("verify", m.keys)
+	m.compared, m.whole = 0, true
+	if m.folds() {
+		if err := m.foldAll(ctx); err != nil {
 			return err
 		}
 	}
-	if m.o.Verify == 0 {
-		return nil
-	}
-	m.status.begin("verify", total)
-	compared := 0
 	for _, s := range m.sources {
-		if err := m.eachDatabase(ctx, s, func(c *redis.Client, from databaseInfo, to int) error {
-			there, stop := m.targetClient(to)
-			defer stop()
-			share := 1.0 // of the keys
-			if m.o.Verify != VerifyAll {
-				share = float64(m.o.Verify) / float64(max(1, total))
-			}
+		if err := m.eachDatabase(ctx, s, func(c *redis.Client, _ databaseInfo, to int) error {
 			return scan(ctx, c, "", "", func(keys []string) error {
-				var chosen []string
-				if m.t.name == "zsetd" {
-					keys = ordinary(keys) // see foldCompanions
+				if err := m.verifyKeys(ctx, to, keys, false); err != nil {
+					return err
 				}
-				for _, k := range keys {
-					if share >= 1 || rand.Float64() < share {
-						chosen = append(chosen, k)
-					}
-				}
-				for len(chosen) > 0 {
-					some := chosen[:min(len(chosen), compareKeys)]
-					chosen = chosen[len(some):]
-					if err := m.compare(ctx, c, there, some); err != nil {
-						return err
-					}
-					compared += len(some)
-					m.status.copied(len(some))
-				}
-				return nil
+				m.status.copied(len(keys))
+				m.compared += int64(len(m.chosen(keys)))
+				return m.verifyChanged(ctx, maxChanges)
 			})
 		}); err != nil {
 			return err
 		}
 	}
-	m.o.log(fmt.Sprintf("verified: %d of %d keys are equal", compared, total))
+	return m.eachTargetDatabase(ctx, func(c *redis.Client, db int) error {
+		return scan(ctx, c, "", "", func(keys []string) error {
+			if err := m.verifyAbsent(ctx, db, keys, false); err != nil {
+				return err
+			}
+			return m.verifyChanged(ctx, maxChanges)
+		})
+	})
+}
+
+// verifyChanged compares the keys that have changed if there are more than so many.
+func (m *move) verifyChanged(ctx context.Context, most int) error {
+	if m.changes.len() <= most {
+		return nil
+	}
+	keys, whole := m.changes.take()
+	if whole {
+		return errChanged
+	}
+	if err := m.foldKeys(ctx, keys); err != nil {
+		return err
+	}
+	return m.verifySet(ctx, keys, false)
+}
+
+// verifySet compares keys. still: neither side changes.
+func (m *move) verifySet(ctx context.Context, set map[keyAt]struct{}, still bool) error {
+	if m.translates() {
+		set = owners(set)
+	}
+	byDB := map[int][]string{}
+	for k := range set {
+		byDB[k.db] = append(byDB[k.db], k.key)
+	}
+	for db, keys := range byDB {
+		for some := range slices.Chunk(keys, scanCount) {
+			if err := m.verifyAbsent(ctx, db, some, still); err != nil {
+				return err
+			}
+			if err := m.verifyKeys(ctx, db, some, still); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 
-// targetClient returns a client of the target that has selected a database.
-func (m *move) targetClient(db int) (c redis.UniversalClient, stop func()) {
-	if db == 0 {
-		return m.t.rdb, func() {}
+// verifyKeys checks that the target has keys of the source, and the same values.
+func (m *move) verifyKeys(ctx context.Context, db int, keys []string, still bool) error {
+	if keys = m.ordinary(keys); len(keys) == 0 {
+		return nil
 	}
-	own := m.t.Endpoint.client(m.t.at.Addrs[0], db)
-	return own, func() { own.Close() }
+	here, there := m.source(db), m.t.client(db)
+	if err := m.settle(ctx, db, keys, still, "is missing at the target", func(keys []string) ([]string, error) {
+		left, err := onlyIn(ctx, keys, here, there)
+		if err != nil || len(left) == 0 || m.t.name != "zsetd" {
+			return left, err
+		}
+		return m.living(ctx, here, m.sources[0].product, left)
+	}); err != nil {
+		return err
+	}
+	for some := range slices.Chunk(m.chosen(keys), compareKeys) {
+		if err := m.settle(ctx, db, some, still, "differs", func(keys []string) ([]string, error) {
+			return m.compare(ctx, here, there, keys, m.whole)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// compare compares the values of some keys.
-func (m *move) compare(ctx context.Context, here, there redis.UniversalClient, keys []string) error {
+// verifyAbsent checks that the target has no keys that the source has not.
+func (m *move) verifyAbsent(ctx context.Context, db int, keys []string, still bool) error {
+	here, there := m.source(db), m.t.client(db)
+	return m.settle(ctx, db, ordinary(keys), still, "is missing at the source", func(keys []string) ([]string, error) {
+		left, err := onlyIn(ctx, keys, there, here)
+		if err != nil || len(left) == 0 {
+			return nil, err
+		}
+		return m.living(ctx, there, m.t.product, left)
+	})
+}
+
+// settle repeats a comparison until it finds no difference. If the sides are not still, keys
+// that differ are compared again later, as those that have changed.
+func (m *move) settle(ctx context.Context, db int, keys []string, still bool, fault string, differ func(keys []string) ([]string, error)) error {
+	pause := firstRecheck
+	for try := 0; ; try++ {
+		var err error
+		left := keys
+		err = m.t.retry(ctx, func() (err error) {
+			keys, err = differ(left)
+			return err
+		})
+		if err != nil || len(keys) == 0 {
+			return err
+		}
+		if !still {
+			m.changes.addNames(db, keys)
+			return nil
+		}
+		if try == recheck {
+			return fmt.Errorf("verification failed: key %.100q %s, and perhaps others", keys[0], fault)
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+		pause *= 2
+	}
+}
+
+// chosen returns those of keys whose values are compared: the same ones each time.
+func (m *move) chosen(keys []string) (list []string) {
+	if m.o.Verify == VerifyAll {
+		return keys
+	}
+	share := float64(m.o.Verify) / float64(max(1, m.keys))
+	for _, k := range keys {
+		if float64(maphash.String(m.seed, k)) < share*math.MaxUint64 {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// compare returns those of keys whose values differ. Unless the comparison is whole, large
+// values need only the same number of elements.
+func (m *move) compare(ctx context.Context, here, there redis.UniversalClient, keys []string, whole bool) (different []string, err error) {
+	if !whole {
+		if keys, different, err = compareLarge(ctx, here, there, keys); err != nil {
+			return nil, err
+		}
+	}
 	limits := keyspace.DefaultLimits()
 	codec := rdb.NewCodec(&limits)
-	for try := 0; ; try++ {
-		var different []string
-		a, err := m.values(ctx, here, codec, keys)
+	a, err := m.values(ctx, here, codec, keys)
+	if err != nil {
+		return nil, err
+	}
+	b, err := m.values(ctx, there, codec, keys)
+	if err != nil {
+		return nil, err
+	}
+	deadlines, err := m.sameCompanions(ctx, there, codec, a)
+	if err != nil {
+		return nil, err
+	}
+	for i, k := range keys {
+		if deadlines[k] {
+			different = append(different, k)
+			continue
+		}
+		if m.same(a[i], b[i]) {
+			continue
+		}
+		living := b[i]
+		if m.t.name == "zsetd" {
+			a[i], err = m.withoutDue(ctx, here, m.sources[0].product, a[i])
+		} else {
+			living, err = m.withoutDue(ctx, there, m.t.product, b[i])
+		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		b, err := m.values(ctx, there, codec, keys)
-		if err != nil {
-			return err
-		}
-		for i, k := range keys {
-			if m.same(a[i], b[i]) {
-				continue
-			}
-			living, err := m.withoutDue(ctx, there, b[i])
-			if err != nil {
-				return err
-			}
-			if !m.same(a[i], living) {
-				different = append(different, k)
-			}
-		}
-		switch keys = different; {
-		case len(keys) == 0:
-			return nil
-		case try == recheck:
-			return fmt.Errorf("verification failed: key %.100q differs, and perhaps others", keys[0])
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(recheckPause):
+		if !m.same(a[i], living) {
+			different = append(different, k)
 		}
 	}
+	return different, nil
 }
 
-// withoutDue returns a value of the target without the members of a sorted set that are past
-// their deadlines. In Redis they stay until a function of the library opens the key, and the
-// source shows none of them.
-func (m *move) withoutDue(ctx context.Context, there redis.UniversalClient, v archive.Value) (archive.Value, error) {
+// compareLarge compares large values by their number of elements. It returns the other keys,
+// and those that differ.
+func compareLarge(ctx context.Context, here, there redis.UniversalClient, keys []string) (small, different []string, err error) {
+	p := here.Pipeline()
+	types := make([]*redis.StatusCmd, len(keys))
+	for i, k := range keys {
+		types[i] = p.Type(ctx, k)
+	}
+	if _, err := p.Exec(ctx); err != nil {
+		return nil, nil, err
+	}
+	lengths := map[string]string{"string": "STRLEN", "list": "LLEN", "set": "SCARD", "zset": "ZCARD", "hash": "HLEN", "stream": "XLEN"}
+	count := func(c redis.UniversalClient, keys []int, names []string) ([]int64, error) {
+		p := c.Pipeline()
+		replies := make([]*redis.Cmd, len(keys))
+		for n, i := range keys {
+			replies[n] = p.Do(ctx, lengths[types[i].Val()], names[i])
+		}
+		_, err := p.Exec(ctx)
+		if err != nil && strings.HasPrefix(err.Error(), "WRONGTYPE") {
+			err = nil
+		}
+		counts := make([]int64, len(keys))
+		for n, r := range replies {
+			counts[n], _ = r.Int64()
+		}
+		return counts, err
+	}
+	var some, large []int
+	for i, t := range types {
+		if lengths[t.Val()] == "" {
+			small = append(small, keys[i])
+		} else {
+			some = append(some, i)
+		}
+	}
+	if len(some) == 0 {
+		return small, nil, nil
+	}
+	a, err := count(here, some, keys)
+	if err != nil {
+		return nil, nil, err
+	}
+	var want []int64
+	for n, i := range some {
+		if limit := int64(largeElements); a[n] <= limit || types[i].Val() == "string" && a[n] <= 64*limit {
+			small = append(small, keys[i])
+		} else {
+			large, want = append(large, i), append(want, a[n])
+		}
+	}
+	if len(large) == 0 {
+		return small, nil, nil
+	}
+	b, err := count(there, large, keys)
+	if err != nil {
+		return nil, nil, err
+	}
+	for n, i := range large {
+		if b[n] != want[n] {
+			different = append(different, keys[i])
+		}
+	}
+	return small, different, nil
+}
+
+// withoutDue returns a value without the members of a sorted set that are past their
+// deadlines. In Redis they stay until a function of the library opens the key, and a zsetd
+// shows none of them.
+func (m *move) withoutDue(ctx context.Context, c redis.UniversalClient, at product, v archive.Value) (archive.Value, error) {
 	s, ok := v.Value.(*zset.Set)
-	if !ok || m.t.name == "zsetd" {
+	if !ok || at.name == "zsetd" {
 		return v, nil
 	}
 	now := strconv.FormatInt(time.Now().UnixMilli(), 10)
-	due, err := there.ZRangeByScore(ctx, archive.CompanionOf(v.Key), &redis.ZRangeBy{Min: "-inf", Max: "(" + now}).Result()
+	due, err := c.ZRangeByScore(ctx, archive.CompanionOf(v.Key), &redis.ZRangeBy{Min: "-inf", Max: "(" + now}).Result()
 	if err != nil || len(due) == 0 {
 		return v, err
 	}
@@ -163,16 +341,18 @@ func (m *move) withoutDue(ctx context.Context, there redis.UniversalClient, v ar
 	return v, nil
 }
 
-// living returns those of keys of the target that have more than members past their
-// deadlines.
-func (m *move) living(ctx context.Context, there redis.UniversalClient, keys []string) (list []string, err error) {
+// living returns those of keys that have more than members past their deadlines.
+func (m *move) living(ctx context.Context, c redis.UniversalClient, at product, keys []string) (list []string, err error) {
+	if at.name == "zsetd" {
+		return keys, nil
+	}
 	limits := keyspace.DefaultLimits()
-	values, err := m.values(ctx, there, rdb.NewCodec(&limits), keys)
+	values, err := m.values(ctx, c, rdb.NewCodec(&limits), keys)
 	if err != nil {
 		return nil, err
 	}
 	for _, v := range values {
-		if v, err = m.withoutDue(ctx, there, v); err != nil {
+		if v, err = m.withoutDue(ctx, c, at, v); err != nil {
 			return nil, err
 		}
 		if v.Value != nil {
@@ -180,6 +360,44 @@ func (m *move) living(ctx context.Context, there redis.UniversalClient, keys []s
 		}
 	}
 	return list, nil
+}
+
+// sameCompanions returns those of the values of a zsetd whose members have not the same
+// deadlines in their companions at the target.
+func (m *move) sameCompanions(ctx context.Context, there redis.UniversalClient, codec *rdb.Codec, values []archive.Value) (different map[string]bool, err error) {
+	if m.t.name == "zsetd" || m.sources[0].name != "zsetd" || !m.t.companions.Load() {
+		return nil, nil
+	}
+	var sets []archive.Value
+	var names []string
+	for _, v := range values {
+		if _, ok := v.Value.(*zset.Set); ok {
+			sets, names = append(sets, v), append(names, archive.CompanionOf(v.Key))
+		}
+	}
+	companions, err := dumps(ctx, there, codec, names)
+	if err != nil {
+		return nil, err
+	}
+	different = map[string]bool{}
+	for i, v := range sets {
+		deadlines, _ := companions[i].Value.(*zset.Set)
+		want := v.Deadlines()
+		for member := range v.Value.(*zset.Set).All() {
+			a, b := scoreIn(want, member), scoreIn(deadlines, member)
+			different[v.Key] = different[v.Key] || a != b
+		}
+	}
+	return different, nil
+}
+
+// scoreIn returns the score of a member; 0 if the set, which may be nil, lacks it.
+func scoreIn(s *zset.Set, member string) float64 {
+	if s == nil {
+		return 0
+	}
+	score, _ := s.Score(member)
+	return score
 }
 
 // values returns the values of keys, with their deadlines if both sides have
@@ -229,78 +447,15 @@ func (m *move) same(a, b archive.Value) bool {
 	return archive.Same(a, b)
 }
 
-// compareNames checks that each side has the keys of the other.
-func (m *move) compareNames(ctx context.Context) error {
-	check := func(from *redis.Client, missing func(keys []string) ([]string, error), where string) error {
-		return scan(ctx, from, "", "", func(keys []string) error {
-			for try := 0; ; try++ {
-				var err error
-				if keys, err = missing(keys); err != nil || len(keys) == 0 {
-					return err
-				}
-				if try == recheck {
-					return fmt.Errorf("verification failed: key %.100q is missing %s", keys[0], where)
-				}
-				select {
-				case <-ctx.Done():
-					return context.Cause(ctx)
-				case <-time.After(recheckPause):
-				}
-			}
-		})
-	}
-	for _, s := range m.sources {
-		if err := m.eachDatabase(ctx, s, func(c *redis.Client, _ databaseInfo, to int) error {
-			there, stop := m.targetClient(to)
-			defer stop()
-			if err := check(c, func(keys []string) ([]string, error) {
-				if m.t.name == "zsetd" {
-					keys = ordinary(keys) // see foldCompanions
-				}
-				return onlyIn(ctx, keys, c, there)
-			}, "at the target"); err != nil {
-				return err
-			}
-			if m.t.tags != nil || len(m.sources) > 1 {
-				return nil
-			}
-			own := there.(*redis.Client)
-			return check(own, func(keys []string) ([]string, error) {
-				left, err := onlyIn(ctx, ordinary(keys), own, c)
-				if err != nil {
-					return nil, err
-				}
-				return m.living(ctx, own, left)
-			}, "at the source")
-		}); err != nil {
-			return err
-		}
-	}
-	if m.t.tags == nil && len(m.sources) == 1 {
-		return nil
-	}
-	return m.t.each(ctx, func(ctx context.Context, c *redis.Client) error {
-		return check(c, func(keys []string) ([]string, error) {
-			left := ordinary(keys)
-			for _, s := range m.sources {
-				var err error
-				if left, err = m.missingAt(ctx, s, c, left); err != nil {
-					return nil, err
-				}
-			}
-			return m.living(ctx, c, left)
-		}, "at the source")
-	})
-}
+// translates reports whether deadlines of members are in companions at one side only.
+func (m *move) translates() bool { return (m.t.name == "zsetd") != (m.sources[0].name == "zsetd") }
 
-// missingAt returns the keys of c that a source does not have in any database that
-// moves.
-func (m *move) missingAt(ctx context.Context, s *source, c *redis.Client, keys []string) ([]string, error) {
-	err := m.eachDatabase(ctx, s, func(there *redis.Client, _ databaseInfo, _ int) (err error) {
-		keys, err = onlyIn(ctx, keys, c, there)
-		return err
-	})
-	return keys, err
+// ordinary returns the keys of the source that the target has when the move is done.
+func (m *move) ordinary(keys []string) []string {
+	if m.translates() {
+		return ordinary(keys)
+	}
+	return keys
 }
 
 // ordinary returns the keys that are not the deadlines of another one.
@@ -352,14 +507,5 @@ func exist(ctx context.Context, c redis.UniversalClient, keys []string) ([]bool,
 	for i, r := range replies {
 		have[i] = r.Val() == 1
 	}
-	if isMoved(err) {
-		// A client of one source's primary asks for a key that another one has.
-		return have, nil
-	}
 	return have, err
-}
-
-// isMoved reports whether a node has refused keys because another one has their slot.
-func isMoved(err error) bool {
-	return err != nil && (strings.HasPrefix(err.Error(), "MOVED ") || errors.Is(err, redis.Nil))
 }
