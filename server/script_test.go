@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -82,9 +83,18 @@ func TestBusyScript(t *testing.T) {
 		{"sort", "local t = {} for i = 1, 10 do t[i] = i end table.sort(t, function() while true do end end)"},
 		{"a pattern", "return string.find(string.rep('a', 50000), string.rep('a?', 30) .. 'b')"},
 		{"a metamethod", "return setmetatable({}, {__index = function() while true do end end}).x"},
+		{"a replacement", "while true do string.gsub('aaaa', 'a', function() while true do end end) end"},
+		{"an error handler", "xpcall(error, function() while true do end end)"},
+		{"a wait for a deadline", "while redis.call('exists', 'short') == 1 or redis.call('pttl', 'short') < 1 do end"},
+		{"a wait for an idle key", "while redis.call('object', 'idletime', 'idle') ~= 100 do end"},
+		{"a wait for an entry", "repeat until redis.pcall('xread', 'block', 0, 'streams', 'x', '$')"},
+		{"decoding", "while true do cjson.decode(cjson.encode({1, 2})) cmsgpack.unpack(cmsgpack.pack({1, 2})) struct.unpack('I', struct.pack('I', 1)) end"},
+		{"compiling", "while true do loadstring('return 1') end"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			busy, other := dialRaw(t, addr), dialRaw(t, addr)
+			other.call("SET short 1 PX 1000")
+			other.call("SET idle 1")
 			busy.send(commandLine("EVAL", test.source, "0"))
 			until(t, srv, "busy", func() bool { return srv.Busy })
 			for _, line := range []string{"PING", "GET k", "SET k v", "EVAL x 0", "SUBSCRIBE c", "INFO", "CLIENT LIST", "FUNCTION LIST", "SCRIPT FLUSH"} {
@@ -194,23 +204,114 @@ func TestBusyFunction(t *testing.T) {
 	}
 }
 
-// TestStopWhileBusy checks that Shutdown ends a running script, and that the script's
-// changes are not saved.
+// TestStopWhileBusy checks that Close and SHUTDOWN NOSAVE end a running script, and that
+// the script's changes are not saved.
 func TestStopWhileBusy(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "busy.db")
-	srv := keep(t, path, map[string]string{"busy-reply-threshold": "20"})
-	must(t, srv, "SET before 1", "SAVE")
-	done := make(chan string)
-	go func() {
-		done <- sayArgs(srv, "EVAL", "redis.call('set', 'half', 1) while true do end redis.call('set', 'other', 1)", 0)
-	}()
-	until(t, srv, "busy", func() bool { return srv.Busy })
-	if err := srv.Close(); err != nil {
-		t.Fatal(err)
+	for _, by := range []string{"Close", "SHUTDOWN", "SHUTDOWN NOSAVE"} {
+		t.Run(by, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "busy.db")
+			srv := keep(t, path, map[string]string{"busy-reply-threshold": "20"})
+			must(t, srv, "SET before 1", "SAVE")
+			done := make(chan string)
+			go func() {
+				done <- sayArgs(srv, "EVAL", "redis.call('set', 'half', 1) while redis.call('exists', 'half') do end redis.call('set', 'other', 1)", 0)
+			}()
+			until(t, srv, "busy", func() bool { return srv.Busy })
+			if by != "Close" {
+				must(t, srv, "SCRIPT KILL -> "+engine.ErrUnkillable)
+				say(srv, by)
+			}
+			if by != "SHUTDOWN NOSAVE" {
+				must(t, srv, "PING -> "+engine.ErrBusyEval)
+				if err := srv.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			<-done
+			if err := srv.Close(); err != nil {
+				t.Fatal(err)
+			}
+			srv = keep(t, path, nil)
+			must(t, srv, "MGET before half other -> [1 <nil> <nil>]")
+		})
 	}
-	<-done
-	srv = keep(t, path, nil)
-	must(t, srv, "MGET before half other -> [1 <nil> <nil>]")
+}
+
+// waitsByTime is a script that waits until TIME has moved by 50 ms. It returns the TIME
+// before and after, and what stands still.
+const waitsByTime = `
+	local function us() local t = redis.call('time') return t[1] * 1000000 + t[2] end
+	redis.call('set', 'short', 1, 'px', 1)
+	redis.call('xadd', 'x', '*', 'f', 1)
+	local before = us()
+	repeat until us() >= before + 50000
+	redis.call('xadd', 'x', '*', 'f', 2)
+	local ids = redis.call('xrange', 'x', '-', '+')
+	local function ms(id) return string.match(id, '%d+') end
+	return {before, us(), redis.call('exists', 'short'), redis.call('pttl', 'short'), ms(ids[#ids - 1][1]) == ms(ids[#ids][1])}`
+
+// TestScriptWaitsByTime checks that TIME moves in a script that has exceeded
+// busy-reply-threshold, as in Redis since 7.2, and nothing else does.
+func TestScriptWaitsByTime(t *testing.T) {
+	_, addr := start(t, map[string]string{"busy-reply-threshold": "20"})
+	c := dialRaw(t, addr)
+	c.do("FUNCTION", "LOAD", "#!lua name=l\nredis.register_function('waits', function()"+waitsByTime+" end)")
+	check := func(what string, got any) (before, after int64) {
+		list, _ := got.([]any)
+		if len(list) != 5 {
+			t.Fatalf("%s: %v", what, got)
+		}
+		before, after = list[0].(int64), list[1].(int64)
+		if fmt.Sprint(list[2:]) != "[1 1 1]" || after < before+50000 {
+			t.Errorf("%s: %v", what, got)
+		}
+		return before, after
+	}
+	_, after := check("EVAL", c.do("EVAL", waitsByTime, "0"))
+	if before, _ := check("FCALL", c.do("FCALL", "waits", "0")); before < after {
+		t.Errorf("TIME went back from %d to %d", after, before)
+	}
+	for _, words := range [][]string{{"MULTI"}, {"TIME"}, {"EVAL", waitsByTime, "0"}, {"TIME"}} {
+		c.do(words...)
+	}
+	list, _ := c.do("EXEC").([]any)
+	if len(list) != 3 {
+		t.Fatalf("EXEC: %v", list)
+	}
+	us := func(reply any) (n int64) {
+		var s, rest int64
+		fmt.Sscan(strings.Trim(fmt.Sprint(reply), "[]"), &s, &rest)
+		return s*1e6 + rest
+	}
+	if before, after := check("EXEC", list[1]); us(list[0]) != before || us(list[2]) < after {
+		t.Errorf("EXEC: TIME is %d before a script from %d to %d, and %d after it", us(list[0]), before, after, us(list[2]))
+	}
+}
+
+// TestScriptInBubble checks that a script that waits, or never ends, ends in a bubble, where
+// no time passes while it runs.
+func TestScriptInBubble(t *testing.T) {
+	rerun.Skip(t)
+	synctest.Test(t, func(t *testing.T) {
+		srv, err := newEngine(Options{Config: map[string]string{"busy-reply-threshold": "20"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer srv.Close()
+		if got := sayArgs(srv, "EVAL", waitsByTime, 0); !strings.HasSuffix(got, " 1 1 1]") {
+			t.Error(got)
+		}
+		if got := sayArgs(srv, "FUNCTION", "LOAD", "#!lua name=l\nwhile true do end"); !strings.Contains(got, "FUNCTION LOAD timeout") {
+			t.Error(got)
+		}
+		ended := make(chan string)
+		go func() { ended <- sayArgs(srv, "EVAL", "while true do end", 0) }()
+		synctest.Wait() // until the script sleeps, which it does when it is busy
+		must(t, srv, "GET k -> "+engine.ErrBusyEval, "SCRIPT KILL -> OK")
+		if got := <-ended; !strings.HasPrefix(got, scriptKilled) {
+			t.Error(got)
+		}
+	})
 }
 
 func TestScriptsHaveBounds(t *testing.T) {

@@ -19,9 +19,14 @@
 // The clock of the server runs, and the test can move it with Advance and
 // [Server.SetTime]: keys expire and blocked clients time out without delay.
 //
+// A script runs at one instant. The time of TIME moves in it once it has run for longer
+// than busy-reply-threshold, as in Redis; deadlines and stream IDs stand still.
+//
 // Alternatively the whole test runs in a bubble of testing/synctest, whose clock
 // advances as soon as all goroutines are blocked. A network cannot be used in a
-// bubble: connect with Dialer or call Do, and do not use [Server.Addr].
+// bubble: connect with Dialer or call Do, and do not use [Server.Addr]. The clock of a
+// bubble stands still while a script runs, so there the script's instructions count:
+// 20 000 for a millisecond of busy-reply-threshold.
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		srv := servertest.Run(t)

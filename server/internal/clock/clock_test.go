@@ -153,3 +153,29 @@ func ExampleClock() {
 	fmt.Println(c.Since(start).Round(time.Minute))
 	// Output: 1h0m0s
 }
+
+// TestHeld checks that a time stands still while it is held, moves only on demand, and
+// returns to what it was.
+func TestHeld(t *testing.T) {
+	at := func(n int64) time.Time { return time.Unix(n, 0) }
+	var h Held
+	h.Move(at(1))
+	if got := h.Time(at(2)); got != at(2) {
+		t.Errorf("not held: %v", got)
+	}
+	outer := h.Hold(at(3))
+	inner := h.Hold(at(4))
+	if got := h.Time(at(5)); got != at(3) {
+		t.Errorf("held twice: %v", got)
+	}
+	h.Move(at(6))
+	if got := h.Time(at(7)); got != at(6) {
+		t.Errorf("moved: %v", got)
+	}
+	if h = inner; h.Time(at(8)) != at(3) {
+		t.Errorf("held once again: %v", h.Time(at(8)))
+	}
+	if h = outer; h.Time(at(9)) != at(9) {
+		t.Errorf("in the end: %v", h.Time(at(9)))
+	}
+}

@@ -14,6 +14,13 @@ func (h *Held) Hold(now time.Time) (before Held) {
 	return before
 }
 
+// Move moves the held time to now. A time that is not held stays so.
+func (h *Held) Move(now time.Time) {
+	if !h.at.IsZero() {
+		h.at = now
+	}
+}
+
 // Time returns the time: now, unless it is held.
 func (h *Held) Time(now time.Time) time.Time {
 	if h.at.IsZero() {

@@ -180,16 +180,16 @@ func compileLibrary(srv *engine.Engine, c *engine.Call, code string, timeout tim
 // register runs the code of a library, which registers its functions.
 func register(srv *engine.Engine, state *script.State, fn *lua.LFunction, l *engine.Library, timeout time.Duration) (wrong string) {
 	fs := &srv.Scripting.Functions
-	began := time.Now()
+	watch := engine.StartWatch()
 	state.SetGlobals(loadingGlobals(srv, state))
 	fs.Registering = l
 	var memory engine.ScriptMemory
-	memory.Begin(&srv.Scripting, srv.Keys, began)
+	memory.Begin(&srv.Scripting, srv.Keys, watch.Started)
 	state.Interrupt = func() *lua.LTable {
 		if memory.Outgrown() {
 			return engine.ErrorTable(state, "ERR not enough memory", false)
 		}
-		if time.Since(began) > timeout {
+		if watch.Look() > timeout {
 			return engine.ErrorTable(state, "ERR FUNCTION LOAD timeout", false)
 		}
 		return nil
@@ -557,7 +557,7 @@ func functionStats(c *engine.Call) {
 			r.Bulk(a)
 		}
 		r.BulkString("duration_ms")
-		r.Int(time.Since(run.Started).Milliseconds())
+		r.Int(time.Since(run.Watch.Started).Milliseconds())
 	}
 	r.BulkString("engines")
 	r.Map(1)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	lua "github.com/yuin/gopher-lua"
 	"github.com/zsetd/zsetd/server/internal/engine"
@@ -89,7 +88,7 @@ func runScript(c *engine.Call, state *script.State, fn *lua.LFunction, r *engine
 
 // attach records the command that runs a script.
 func attach(r *engine.ScriptRun, c *engine.Call, state *script.State) {
-	r.Engine, r.State, r.Caller, r.Row, r.Command, r.Started = c.Engine, state, c.Session, c.Command, c.Argv, time.Now()
+	r.Engine, r.State, r.Caller, r.Row, r.Command, r.Watch = c.Engine, state, c.Session, c.Command, c.Argv, engine.StartWatch()
 }
 
 // compileScript compiles a source for a command. It can be interrupted like the
