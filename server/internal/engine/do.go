@@ -97,7 +97,7 @@ func (srv *Engine) direct(ctx context.Context, argv [][]byte) (out []byte, err e
 	defer func() {
 		// A reply that has arrived meanwhile takes precedence: the command has run,
 		// and an element that it took exists nowhere else.
-		if last := s.Close(); out == nil && last != nil {
+		if last := s.leave(); out == nil && last != nil {
 			out, err = last, nil
 		}
 	}()
@@ -135,6 +135,29 @@ func (srv *Engine) direct(ctx context.Context, argv [][]byte) (out []byte, err e
 		return nil, s.noReply()
 	}
 	return out, nil
+}
+
+// leave is Close that does not wait for a script that lends the lock. A session that has
+// waited since before the script is removed after it, and served nothing by then: see
+// caller.Ended.
+func (s *Session) leave() (out []byte) {
+	srv := s.Engine
+	srv.Mu.Lock()
+	switch {
+	case !srv.Busy:
+		srv.locked(func() { out = s.remove() })
+	case s.Blocked == nil && s.postponed == nil && !s.blockedUpstream():
+		srv.guarded(func() { out = s.remove() })
+		srv.unlock()
+	default:
+		srv.running.Add(1)
+		srv.Mu.Unlock()
+		go func() {
+			defer srv.running.Done()
+			srv.Attempt(func() { s.Close() })
+		}()
+	}
+	return out
 }
 
 // caller is the connection of a session of Do: it ends with the context of the call.
