@@ -115,6 +115,7 @@ type Settings struct {
 	ReplicaAnnounceIP      string
 	ReplicaAnnouncePort    int64
 	ReplDisklessLoad       string
+	ReplSkipDamaged        bool
 	LazyExpireNested       bool
 	TLSReplication         bool
 

@@ -150,6 +150,8 @@ func Parameters() []Parameter {
 			about("What a replica does with its data while it receives those of the primary, always without a file: `flushdb` drops them first, and they are lost if the transfer fails. " +
 				"The others keep them until the new ones are complete, which takes the memory of both. `disabled` serves them meanwhile; " +
 				"`on-empty-db` too, if there are any; `swapdb`, if the new ones continue their history."),
+		yesNo("repl-skip-damaged-values", false, func(c *Settings) *bool { return &c.ReplSkipDamaged }).hide().
+			about("Whether a replica leaves out values of the primary that it cannot read, and names their keys in the log. Otherwise they end the transfer, and the replica keeps its data."),
 		yesNo("lazyexpire-nested-arbitrary-keys", true, func(c *Settings) *bool { return &c.LazyExpireNested }).hide().
 			about("Whether SCAN and RANDOMKEY remove the expired keys that they find while a transaction or a script runs; they never reply them."),
 		number("rdb-key-save-delay", 0, math.MinInt32, math.MaxInt32, func(c *Settings) *int64 { return &c.SaveKeyDelay }).hide().

@@ -39,6 +39,7 @@ type link struct {
 	attempts   int64     // to connect, since the link was last lost
 	tried      int64     // to connect, in total
 	total      int64     // bytes of the data; 0 if unknown, -1 before any has come
+	skip       bool      // values that cannot be read; the goroutine of the link reads it
 	failures   int       // transfers of the data that have failed one after another
 	failure    error     // of the last one
 	savedStream

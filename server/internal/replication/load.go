@@ -34,7 +34,7 @@ func (l *link) load(in *psync.Link) (err error) {
 	var data *keyspace.Keyspace
 	progress := &engine.LoadState{Start: time.Now(), Total: max(length, 0)}
 	if err := l.locked(func() {
-		l.total = max(length, 0)
+		l.total, l.skip = max(length, 0), e.Config.ReplSkipDamaged
 		l.p.log.Info("MASTER <-> REPLICA sync: Loading DB in memory", "primary", l.name(), "id", in.ID, "offset", in.Offset, "bytes", length)
 		data = e.Keys.Empty()
 		data.Frequency.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
@@ -179,6 +179,9 @@ func (l *link) add(x rdb.Entry, data *keyspace.Keyspace) error {
 		return nil
 	case errors.Is(x.Err, rdb.ErrEmpty):
 		return nil // as in Redis
+	case x.Err != nil && l.skip:
+		l.p.log.Warn("a value of the primary is left out", "key", engine.Clip([]byte(x.Key), 100), "database", x.DB, "error", x.Err)
+		return nil
 	case x.Err != nil:
 		return fmt.Errorf("key %.100q of database %d: %w", x.Key, x.DB, x.Err)
 	case x.DB >= uint64(data.Len()):

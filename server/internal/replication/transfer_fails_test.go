@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -490,4 +491,62 @@ func TestBackOffAfterCuts(t *testing.T) {
 			t.Errorf("attempts after %v, want %v", got, want)
 		}
 	})
+}
+
+// TestSkipDamaged checks that a replica leaves out a value that it cannot read only if
+// repl-skip-damaged-values says so, and names its key.
+func TestSkipDamaged(t *testing.T) {
+	module := []byte("\x07\x06broken\x81" + "\x00\x00\x00\x00\x00\x00\x04\x01" + "\x00") // a value of a module
+	file := data("")
+	file = slices.Concat(file[:len(file)-9], module, file[len(file)-9:])
+	for skip, want := range map[string][]string{
+		"no":  {"master_link_status:down", "master_sync_last_error:transfer of the data: key \"broken\" of database 0: "},
+		"yes": {"master_link_status:up", "master_sync_last_error is missing"},
+	} {
+		t.Run(skip, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log text
+				p := &scripted{answer: full(file, len(file))}
+				srv := replicaOf(t, p, false, server.Options{Config: map[string]string{"repl-skip-damaged-values": skip}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				time.Sleep(1500 * time.Millisecond)
+				got := fields(srv, "master_link_status", "master_sync_last_error")
+				if got[0] != want[0] || !strings.HasPrefix(got[1], want[1]) {
+					t.Errorf("%q, want %q", got, want)
+				}
+				keys, size := "old", int64(1)
+				if skip == "yes" {
+					keys, size = "new", 2
+				}
+				if got := srv.Must("DBSIZE"); got != size {
+					t.Errorf("%v keys", got)
+				}
+				if got := srv.Must("EXISTS", keys); got != int64(1) {
+					t.Errorf("%s does not exist", keys)
+				}
+				if s := log.String(); !strings.Contains(s, "broken") {
+					t.Errorf("the log does not name the key:\n%s", s)
+				}
+			})
+		})
+	}
+}
+
+// text is what a server has logged, for concurrent use.
+type text struct {
+	mu sync.Mutex
+	strings.Builder
+}
+
+// Write implements io.Writer.
+func (t *text) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.Builder.Write(b)
+}
+
+// String returns the text.
+func (t *text) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.Builder.String()
 }
