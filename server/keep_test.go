@@ -561,6 +561,71 @@ func TestFileInUse(t *testing.T) {
 
 // TestRefusedFiles checks that unusable files are refused, with an error of one line that
 // names the file, and are not changed.
+// TestSeveralInOneFolder checks that the file is open only while it is read or written on
+// servers that save on request only, and all the time on one that saves by itself.
+func TestSeveralInOneFolder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "k.db")
+	none := map[string]string{"save": ""}
+	a, b := keep(t, path, none), keep(t, path, none)
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("there is a file before the first save: %v", err)
+	}
+	must(t, a, "SET from a", "SAVE -> OK", "SET from a2")
+	must(t, keep(t, path, none), "GET from -> a", "SET from c")
+	must(t, b, "DBSIZE -> 0", "SET from b", "BGSAVE")
+	quiet(t, b)
+	eventually(t, "it is saved", func() bool { return infoOf(t, b, "rdb_changes_since_last_save") == "0" })
+	must(t, keep(t, path, none), "GET from -> b")
+	must(t, a, "DEBUG RELOAD", "GET from -> a2", "DEBUG RELOAD NOSAVE", "GET from -> a2")
+
+	// A server that saves by itself has the file open.
+	must(t, b, "CONFIG SET appendonly yes appendfsync always", "SET from b2 -> OK")
+	if _, err := openKeep(path, none); !errors.Is(err, snapshot.ErrInUse) {
+		t.Errorf("a third server on a file that is written: %v", err)
+	}
+	must(t, a, "SAVE -> ERR")
+	if text := fmt.Sprint(a.Keeper.Failed); !strings.Contains(text, "in use") {
+		t.Errorf("the save has failed: %s", text)
+	}
+	must(t, a, "SET from a3 -> OK", "BGSAVE")
+	quiet(t, a)
+	if got := infoOf(t, a, "rdb_last_bgsave_status"); got != "err" {
+		t.Errorf("BGSAVE: %s", got)
+	}
+	must(t, b, "SET from b3 -> OK")
+	must(t, b, "CONFIG SET appendonly no", "SET from b4 -> OK")
+	must(t, keep(t, path, none), "GET from -> b3")
+	must(t, a, "SAVE -> OK", "CONFIG SET appendonly yes")
+	eventually(t, "the file is open", func() bool {
+		_, err := openKeep(path, none)
+		return errors.Is(err, snapshot.ErrInUse)
+	})
+	must(t, b, "CONFIG SET appendonly yes")
+	eventually(t, "the second server cannot save", func() bool { return infoOf(t, b, "rdb_last_bgsave_status") == "err" })
+	if got := say(b, "SET from b5"); !strings.HasPrefix(got, "MISCONF") {
+		t.Errorf("a server that cannot save: %s", got)
+	}
+	must(t, a, "SET from a4", "SAVE -> OK")
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the second server saves", func() bool { return infoOf(t, b, "rdb_last_bgsave_status") == "ok" })
+	must(t, again(t, b, none), "GET from -> b4")
+
+	// A file that is not ours is not replaced.
+	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := keep(t, path+"2", none)
+	if err := os.Rename(path, path+"2"); err != nil {
+		t.Fatal(err)
+	}
+	must(t, c, "SET from c", "SAVE -> ERR")
+	if b, err := os.ReadFile(path + "2"); string(b) != "mine" {
+		t.Errorf("the file of another program has %.20q, %v", b, err)
+	}
+}
+
 func TestRefusedFiles(t *testing.T) {
 	dir := t.TempDir()
 	good := filepath.Join(dir, "good.db")

@@ -151,9 +151,15 @@ func Create(path string) (*File, error) {
 }
 
 // Beside creates a file beside the one at path, to replace it with Publish(path).
-// It removes an incomplete file that an earlier process has left there.
+// It removes an incomplete file that an earlier process has left there. While another
+// process writes one it waits for up to a second, and then returns [ErrInUse].
 func Beside(path string) (*File, error) {
 	path += ".new"
+	for began := time.Now(); isLocked(path); time.Sleep(time.Millisecond) {
+		if time.Since(began) > lockTime {
+			return nil, fmt.Errorf("%s: %w by another process", path, ErrInUse)
+		}
+	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

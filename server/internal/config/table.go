@@ -173,7 +173,7 @@ func Parameters() []Parameter {
 		directory().protect().
 			about("Directory of the data file."),
 		text("dbfilename", "", func(c *Settings) *string { return &c.Dbfilename }).protect().check(isFileName).
-			about("Name of the data file; empty means that the data are in memory only. The default of the command zsetd is " +
+			about("Name of the data file; empty means that the data are in memory only. Without save rules and `appendonly` it is open only while it is loaded or saved. The default of the command zsetd is " +
 				"`zsetd.db`."),
 		saveRules(),
 		yesNo("appendonly", false, func(c *Settings) *bool { return &c.Appendonly }).

@@ -25,6 +25,9 @@ func Check(c *config.Settings) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && info.Mode().IsRegular() && info.Size() == 0:
+		if !c.Appendonly && len(c.Save) == 0 {
+			return nil // the file is made by the first save
+		}
 		if err := Creatable(path); err != nil {
 			return &FileError{fmt.Errorf("cannot create the data file: %w", err)}
 		}

@@ -67,6 +67,8 @@ type files struct {
 	file  *snapshot.File // may be nil
 	fresh *snapshot.File // being written; may be nil
 
+	idle bool // there is no file because it is open only while it is loaded or saved
+
 	writingOut sync.Mutex // held during a backup of data in memory, before the host's lock
 }
 
@@ -192,6 +194,9 @@ func New(o Options, h Host) *Keeper {
 // the goroutines of the keeper. A file that exists is loaded by one of them, see Ready;
 // Open itself returns an error if it is not a data file, damaged at first sight or in
 // use. The error is a *FileError. Open is called once, without the lock.
+//
+// While checkpoints are taken on request only the file is not open except to load and to
+// save: several servers may name the same file, and the last that saves replaces it.
 func (k *Keeper) Open() error {
 	k.Apply()
 	if k.o.Settings.Dbfilename == "" {
@@ -213,7 +218,9 @@ func (k *Keeper) Open() error {
 		fallthrough
 	case errors.Is(err, fs.ErrNotExist):
 		k.warnOfData()
-		if err := k.create(); err != nil {
+		if !k.Automatic() {
+			k.track()
+		} else if err := k.create(); err != nil {
 			return &FileError{fmt.Errorf("cannot create the data file: %w", err)}
 		}
 		close(k.loaded)
@@ -263,16 +270,25 @@ func (k *Keeper) track() {
 	if k.Automatic() {
 		k.o.Keys.Record(true)
 	} else {
-		k.NeedsFresh = true
+		k.NeedsFresh, k.idle = true, true
 	}
 }
 
-// untrack drops the journal if checkpoints are taken on request only, as soon as
-// nothing is being written.
+// untrack drops the journal and closes the file if checkpoints are taken on request only, as
+// soon as nothing is being written.
 func (k *Keeper) untrack() {
 	if !k.Automatic() && k.o.Keys.Recording() && !k.SaveRequested && !k.Saving && k.Rewrite == nil && k.ObsoleteUpTo == 0 && !k.Pending() {
 		k.LoseTrack()
+		k.release()
 	}
+}
+
+// release closes the file, which others may open then, until the next save replaces it.
+func (k *Keeper) release() {
+	if err := k.closeFiles(); err != nil {
+		k.o.Log.Warn("cannot close the data file", "error", err)
+	}
+	k.idle = true
 }
 
 // create makes an empty file.
@@ -283,6 +299,9 @@ func (k *Keeper) create() error {
 	}
 	file.Disturb(k.o.Disk)
 	if _, err := file.Write(&snapshot.Checkpoint{Spaces: k.o.Keys.Spaces(), LastSpace: k.o.Keys.LastSpace(), Time: k.o.Start}); err != nil {
+		return errors.Join(err, file.Discard())
+	}
+	if err := k.replaceable(); err != nil {
 		return errors.Join(err, file.Discard())
 	}
 	if err := file.Publish(k.Path); err != nil {
@@ -335,6 +354,9 @@ func (k *Keeper) loadedFrom(l *archive.Loader, file *snapshot.File, err error) {
 		k.o.Log.Info("data loaded", "file", k.Path, "keys", l.Loaded, "expired", l.Expired,
 			"seconds", time.Since(k.Loading.Start).Seconds())
 		k.Loading = nil
+		if !k.Automatic() {
+			k.release()
+		}
 		k.Note(k.host.Changes())
 	}
 	close(k.loaded)
@@ -754,10 +776,8 @@ func (k *Keeper) writeFresh(c *Checkpoint) (done bool, err error) {
 	if _, err := k.fresh.Write(&c.Checkpoint); err != nil || !c.ends {
 		return false, err
 	}
-	if k.file != nil {
-		if err := k.file.Intact(); errors.Is(err, snapshot.ErrReplaced) {
-			return false, fmt.Errorf("%s: %w", k.Path, err)
-		}
+	if err := k.replaceable(); err != nil {
+		return false, err
 	}
 	err = k.fresh.Publish(k.Path)
 	if err != nil && k.fresh.Path() != k.Path {
@@ -772,8 +792,32 @@ func (k *Keeper) writeFresh(c *Checkpoint) (done bool, err error) {
 	if err != nil { // renamed, but the rename may not be on the disk: a crash may restore the old file
 		return false, err
 	}
-	k.file, k.fresh = k.fresh, nil
+	k.file, k.fresh, k.idle = k.fresh, nil, false
 	return true, nil
+}
+
+// replaceable returns an error if the file at the path belongs to another program, and is not
+// to be replaced by a fresh file.
+func (k *Keeper) replaceable() error {
+	if k.file != nil {
+		if err := k.file.Intact(); errors.Is(err, snapshot.ErrReplaced) {
+			return fmt.Errorf("%s: %w", k.Path, err)
+		}
+		return nil
+	}
+	if info, err := os.Stat(k.Path); err != nil || info.Size() == 0 {
+		return nil
+	} else if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s: %w", k.Path, snapshot.ErrReplaced)
+	}
+	lock, err := snapshot.Lock(k.Path)
+	switch {
+	case err == nil:
+		return lock.Close()
+	case errors.Is(err, snapshot.ErrInUse), k.idle && errors.Is(err, snapshot.ErrForeign):
+		return err
+	}
+	return nil // a file that was ours, and is damaged
 }
 
 // Account records the outcome of the checkpoints that were written, and reports
