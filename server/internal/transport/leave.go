@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"os"
@@ -100,11 +101,11 @@ func unreadOf(c *netConn) (n int) {
 // linger waits until the client has taken the written output, if closing now could
 // discard it.
 func (c *netConn) linger() {
-	if c.raw == nil {
+	if c.rawSocket == nil {
 		return
 	}
 	wait := false
-	c.raw.Control(func(fd uintptr) { wait = unfinished(fd) })
+	c.rawSocket.Control(func(fd uintptr) { wait = unfinished(fd) })
 	if !wait {
 		return
 	}
@@ -119,5 +120,8 @@ func (c *netConn) linger() {
 func (c *netConn) awaitPeerClose() {
 	if s, ok := c.socket.(interface{ CloseWrite() error }); ok && s.CloseWrite() == nil {
 		io.Copy(io.Discard, c.socket)
+	}
+	if secure, is := c.nc.(*tls.Conn); is {
+		secure.CloseWrite() // tells the client that nothing is missing
 	}
 }
