@@ -48,8 +48,7 @@ const (
 // memory estimates the bytes that a session takes.
 func (s *Session) memory() int64 {
 	n := int64(unsafe.Sizeof(*s)) + int64(s.Out.Cap()+s.Sealed) + s.Unsent.Load() + s.queued + s.nameBytes + argsSize(s.running())
-	used, free := s.InputBuffer()
-	return n + int64(used+free)
+	return n + int64(s.inputSize())
 }
 
 // limitClients applies the parameters about clients.

@@ -19,7 +19,11 @@ import (
 // There are three bounds.
 //
 //   - The server runs no more commands of a client with more than maxUnsent bytes
-//     of unread replies (OutputExceedsLimit). That is not a parameter: it harms no client.
+//     of unread replies (OutputExceedsLimit). It continues to read them, up to
+//     client-query-buffer-limit: many clients read no reply before they have written
+//     all of a pipeline. At that limit it closes a client that takes no output for
+//     stuckSeconds, and lets another one wait. maxUnsent is not a parameter: it harms
+//     no client.
 //   - client-output-buffer-limit closes a client: at once above the hard limit,
 //     even in the middle of a command (Reply.SetLimit), or after some seconds above
 //     the soft limit.
@@ -28,7 +32,7 @@ import (
 //     client's class: OutputExceedsLimit does not stop it.
 //
 // The soft limit of the class normal is about progress: its seconds restart when
-// the client takes data. So with the default, 1 MB and 60 s, a client that reads a
+// the client takes data, or sends at least 4 KB, more than a sign of life. So with the default, 1 MB and 60 s, a client that reads a
 // pipeline's 300 MB over a slow line is served for as long as it takes, and a
 // stopped client (a debugger, a suspended machine) has a minute. But a client that
 // no longer reads does not hold its 32 MB without limit. The seconds of Redis count
@@ -68,6 +72,9 @@ const (
 	// halfClosedSeconds is how many seconds a client that sends no more may take nothing
 	// of its remaining output, if no soft limit applies.
 	halfClosedSeconds = 60
+	// stuckSeconds is how many seconds a client whose unrun commands exceed its query
+	// buffer may take nothing of its output.
+	stuckSeconds = 1
 )
 
 // outputQueue is the state of a session's output queue besides out. The server's lock
@@ -401,12 +408,17 @@ func (srv *Engine) checkSlowLocked() {
 	for _, s := range all {
 		s.inSlow.Store(false) // a write from now on adds it again
 		n := s.backlog()
-		if s.End == Killed || n == 0 || n <= floor && !s.halfClosed && s.softSince.IsZero() {
+		stuck := s.OutputExceedsLimit() && s.InputExceedsLimit(s.inputSize())
+		if s.End == Killed || n == 0 || n <= floor && !s.halfClosed && s.softSince.IsZero() && !stuck {
 			continue
 		}
 		s.Weigh()
 		if s.checkProgress(n) {
 			s.tooFarBehind()
+		} else if stuck && srv.At.Sub(s.seenAt) > stuckSeconds*time.Second {
+			srv.QueryLimitDisconnections.Add(1)
+			s.logInputLimit("it reads no replies to its pipeline", s.inputSize())
+			s.Kill()
 		} else if s.inSlow.CompareAndSwap(false, true) {
 			kept = append(kept, s)
 		}
@@ -434,9 +446,9 @@ func (s *Session) checkProgress(n int64) bool {
 	return s.overLimit(n)
 }
 
-// progress is a number that changes when the client takes data.
+// progress is a number that changes when the client takes data, or goes on with a pipeline.
 func (s *Session) progress() int64 {
-	n := s.late.Load()
+	n := s.late.Load() + s.arrived()>>12
 	if s.Conn != nil && s.End != Killed { // the socket of a killed one may be closed
 		n -= s.Conn.Untaken()
 	}
@@ -446,12 +458,13 @@ func (s *Session) progress() int64 {
 // FinishHalfClosed handles a client that sends no more (half-closed). It is called at that
 // moment and after each change to the client's remaining output, and reports
 // whether there is more to wait for. A client that is blocked or subscribed is
-// closed, as in Redis.
+// closed, as in Redis, once it has taken its output.
 func (s *Session) FinishHalfClosed() bool {
 	s.Engine.Mu.Lock() // also while a script lends the lock
 	defer s.Engine.Mu.Unlock()
-	drained := s.waiting() == 0 && s.Flushing.Load() == 0
-	if s.End == Killed || s.Blocked != nil || s.blockedUpstream() || s.paused() || s.subscriptions.Len() > 0 || s.monitoring || drained && !s.withheld && s.postponed == nil && !s.awaitsReplies() {
+	writing := s.Flushing.Load() != 0
+	drained := s.waiting() == 0 && !writing
+	if s.End == Killed || !writing && (s.Blocked != nil || s.blockedUpstream() || s.paused() || s.subscriptions.Len() > 0 || s.monitoring || drained && !s.withheld && s.postponed == nil && !s.awaitsReplies()) {
 		return false
 	}
 	if !s.halfClosed {

@@ -179,8 +179,7 @@ func (s *Session) Close() (out []byte) {
 // remove is Close with the lock held.
 func (s *Session) remove() (out []byte) {
 	s.garbage += int(s.Unsent.Load())
-	used, free := s.InputBuffer()
-	s.garbage += used + free
+	s.garbage += s.inputSize()
 	out, _, _ = s.TakeLocked(nil)
 	s.drop()
 	s.Reset()
@@ -275,14 +274,17 @@ func (s *Session) ReaderLimits() (limits protocol.Limits, commands int) {
 }
 
 // InputGrew checks the size of the client's input buffer, which was before bytes large
-// when the session was weighed. It reports whether it has weighed the session again,
-// and whether the size is permitted.
-func (s *Session) InputGrew(before, size int) (weighed, ok bool) {
+// when the session was weighed. held reports that commands in it wait for the session. It
+// reports whether it has weighed the session again, and whether the size is permitted.
+func (s *Session) InputGrew(before, size int, held bool) (weighed, ok bool) {
 	limits := s.Engine.limits.Load()
-	if size > limits.queryBuffer {
+	switch {
+	case size <= unauthenticatedInput || !s.InputExceedsLimit(size):
+	case held && !(s.Stalled.Load() && s.WaitsForOthers()):
+		s.addSlow() // checkSlow closes it, unless it reads
+	default:
 		s.Engine.QueryLimitDisconnections.Add(1)
-		s.Engine.Log.Warn("closing client: a command exceeds client-query-buffer-limit",
-			"client", s.Addr, "bytes", size, "client-query-buffer-limit", limits.queryBuffer)
+		s.logInputLimit("a command or its pipeline exceeds it", size)
 		return false, false
 	}
 	if limits.weighClients && size != before && (size > largeInput || before > largeInput) {
@@ -292,6 +294,27 @@ func (s *Session) InputGrew(before, size int) (weighed, ok bool) {
 		return true, true
 	}
 	return false, true
+}
+
+// InputExceedsLimit reports whether an input buffer of that size is larger than the client's
+// limit.
+func (s *Session) InputExceedsLimit(size int) bool { return size > s.inputLimit() }
+
+func (s *Session) inputLimit() int {
+	limit := s.Engine.limits.Load().queryBuffer
+	if !s.Authenticated && s.Engine.ACL.LoginRequired() {
+		return min(limit, unauthenticatedInput)
+	}
+	return limit
+}
+
+// unauthenticatedInput is the size of the input buffer of a client that must authenticate and
+// has not.
+const unauthenticatedInput = 1 << 20
+
+func (s *Session) logInputLimit(reason string, size int) {
+	s.Engine.Log.Warn("closing client: its input exceeds client-query-buffer-limit", "reason", reason,
+		"client", s.Addr, "bytes", size, "client-query-buffer-limit", s.inputLimit())
 }
 
 // largeInput is the size from which an input buffer counts for maxmemory-clients while
@@ -425,6 +448,12 @@ func (s *Session) InputBuffer() (used, free int) {
 		return 0, 0
 	}
 	return s.Conn.InputBuffer()
+}
+
+// inputSize returns the memory of that buffer.
+func (s *Session) inputSize() int {
+	used, free := s.InputBuffer()
+	return used + free
 }
 
 // Clip returns at most n bytes of b, up to the first NUL, as C prints it.

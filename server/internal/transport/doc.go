@@ -22,6 +22,12 @@
 // The engine reaches the listeners through engine.Transport: for CONFIG SET of addresses
 // and of TLS, for SHUTDOWN, and after a panic.
 //
+// # Input that waits
+//
+// A client whose commands do not run for now is read on, up to client-query-buffer-limit: it
+// may write all of a pipeline before it reads (input.reads). Beyond a full reader such input
+// waits in blocks (held.go).
+//
 // # Accepting clients
 //
 // A client beyond maxclients is refused, but not while a client that has closed its side

@@ -12,7 +12,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/prefetch"
 	"golang.org/x/sys/unix"
@@ -38,7 +37,7 @@ import (
 // output buffer and the lists of its commands, and takes them back when all input
 // is answered. That leaves 1.5 KB per idle client of 10 000; redis-server has 9.5.
 //
-// For a client with a long pipeline, or with replies that it does not take, the loop stops
+// For a client with a long pipeline, or with more input than its limit, the loop stops
 // asking for input events. Readiness is level-triggered, except for the input of TCP
 // clients, which is edge-triggered: otherwise each epoll_wait asks the sockets again that
 // the previous one has reported. A read that does not fill its buffer has emptied the
@@ -578,7 +577,7 @@ func (l *loop) proceed(c *polled) {
 				c.t.running.Go(func() { c.sess.Engine.Attempt(func() { c.sess.FailInput(err) }) })
 			}
 		}
-		if len(c.batch) > 0 {
+		if len(c.batch) > 0 || c.held.size > 0 {
 			c.queued = true
 			l.ready = append(l.ready, c)
 		} else {
@@ -599,7 +598,7 @@ func (l *loop) proceed(c *polled) {
 		return
 	}
 	var events uint32
-	if c.phase == lingering || c.phase == receiving && !choked && !(stalled && c.reader.Buffered() > maxUnread) && (!last || c.unread > 0) {
+	if c.phase == lingering || c.phase == receiving && (!choked && !stalled || c.reads()) && (!last || c.unread > 0) {
 		events = unix.EPOLLIN
 	}
 	if c.rest != nil {
@@ -740,7 +739,7 @@ func (c *polled) read() {
 	c.more = n > 0
 	switch {
 	case n == 0:
-		if c.rest != nil || c.sess.Stalled.Load() { // few clients have output left
+		if c.rest != nil || c.waits() { // few clients have output left
 			c.advance(halfClosed)
 		} else {
 			c.state.die()
@@ -859,8 +858,8 @@ func (c *polled) close() {
 		l.conns[c.fd] = nil
 	}
 	behind := c.rest != nil
-	c.batch, c.lists, c.rest, c.out, c.spare = nil, nil, nil, nil, nil
-	c.reader = protocol.Reader{} // which may hold part of a large command
+	c.rest, c.out, c.spare = nil, nil, nil
+	c.forget()
 	go c.closed(behind)
 }
 

@@ -16,6 +16,8 @@ type input struct {
 	sess   *engine.Session
 	reader protocol.Reader
 
+	held        held
+	holds       bool // the result of space is of held
 	lists       *lists
 	batch       [][][]byte // the rest of lists.commands
 	kept        bool       // batch no longer refers to the reader's buffer
@@ -74,27 +76,58 @@ func (c *input) keepBatch() {
 	c.kept = true
 }
 
-// space returns the memory to read the next input into.
+// space returns the memory to read the next input into. While the session runs no
+// commands, all beyond a full buffer is held.
 func (c *input) space() []byte {
+	c.holds = c.held.size > 0 || c.reader.Buffered() >= heldBlock && c.reader.Missing() == 0 && c.waits()
+	if c.holds {
+		return c.held.space()
+	}
 	c.keepBatch()
 	return c.reader.Space()
 }
 
+// waits reports whether the session runs no commands for now.
+func (c *input) waits() bool { return c.sess.OutputExceedsLimit() || c.sess.Stalled.Load() }
+
+// reads reports whether to read further input. A client whose commands do not run, because
+// it has not read their replies or another client must act first, may have to write all of a
+// pipeline before it or its program continues: its input is read up to the limit of
+// filled. Any other wait ends by itself, and then little is read.
+func (c *input) reads() bool {
+	switch {
+	case c.sess.OutputExceedsLimit():
+		return !c.sess.InputExceedsLimit(c.size())
+	case c.sess.Stalled.Load():
+		return c.buffered() <= maxUnread || c.sess.WaitsForOthers()
+	}
+	return true
+}
+
+// size returns the memory of the input buffer, and buffered how much of that input fills.
+func (c *input) size() int     { return c.reader.Size() + len(c.held.blocks)*heldBlock }
+func (c *input) buffered() int { return c.reader.Buffered() + c.held.size }
+
 // note publishes the size and fill of the input buffer, for InputBuffer.
 func (c *input) note() int {
-	size := c.reader.Size()
+	size := c.size()
 	const most = math.MaxUint32
-	c.buffer.Store(uint64(min(size, most))<<32 | uint64(min(c.reader.Buffered(), most)))
+	c.buffer.Store(uint64(min(size, most))<<32 | uint64(min(c.buffered(), most)))
 	return size
 }
 
 // filled records that n bytes were read into the memory from space. It returns
 // false if the input exceeds the client's limit.
 func (c *input) filled(n int) bool {
-	c.reader.Filled(n)
+	if c.holds {
+		c.held.filled(n)
+		c.holds = false // a read that is interrupted early fills nothing, and has no space
+	} else {
+		c.reader.Filled(n)
+	}
 	c.arrived.Store(c.arrived.Load() + int64(n)) // only this goroutine writes it
 	size := c.note()
-	weighed, ok := c.sess.InputGrew(c.weighedSize, size)
+	weighed, ok := c.sess.InputGrew(c.weighedSize, size, c.held.size > 0)
 	if weighed {
 		c.weighedSize = size
 	}
@@ -103,12 +136,13 @@ func (c *input) filled(n int) bool {
 
 // parse parses the next commands, at most as many as a turn runs, and those of many
 // arguments only until their list is half of what a connection keeps: a list that is
-// dropped after each turn grows from nothing for the next.
+// dropped after each turn grows from nothing for the next. It feeds the reader what is
+// held; if that is part of a long command it feeds maxFed bytes, and leaves the batch empty.
 func (c *input) parse() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			lostClient(c.sess, p)
-			c.reader, c.lists, c.batch = protocol.Reader{}, nil, nil // possibly damaged: do not reuse
+			c.forget() // possibly damaged: do not reuse
 			err = errParsing
 		}
 	}()
@@ -120,10 +154,17 @@ func (c *input) parse() (err error) {
 	l := c.lists
 	l.forget()
 	c.batch, c.kept = nil, false
+	fed := 0
 	for len(l.commands) < limit && len(l.arena) < keepArena/2 {
 		args, ok, err := c.reader.Next(l.arena)
 		if err != nil && len(l.commands) == 0 {
+			c.held = held{}
 			return err
+		}
+		if !ok && len(l.commands) == 0 && c.held.size > 0 && fed < maxFed {
+			fed += c.held.feed(&c.reader)
+			c.note()
+			continue
 		}
 		if !ok {
 			break
@@ -133,6 +174,11 @@ func (c *input) parse() (err error) {
 	}
 	c.batch = l.commands
 	return nil
+}
+
+// forget drops all input.
+func (c *input) forget() {
+	c.reader, c.held, c.lists, c.batch = protocol.Reader{}, held{}, nil, nil
 }
 
 // errParsing is the reply to a client whose input triggers a bug in the parser.

@@ -49,8 +49,7 @@ func (c *input) measure(fd uintptr) {
 
 func (c *netConn) finish() {
 	c.state.leave()
-	c.signal()
-	c.nc.SetReadDeadline(time.Unix(1, 0)) // interrupts a Read
+	c.interrupt()
 }
 
 // readLast reads the input that arrived before the shutdown, or waits until the
@@ -64,6 +63,10 @@ func (c *netConn) readLast() bool {
 			c.sess.Conclude()
 			return false
 		}
+		<-c.recheck
+		return true
+	}
+	if c.choked() {
 		<-c.recheck
 		return true
 	}
@@ -118,10 +121,10 @@ func (c *netConn) linger() {
 // awaitPeerClose half-closes the connection and waits until the client has closed its
 // side, too.
 func (c *netConn) awaitPeerClose() {
-	if s, ok := c.socket.(interface{ CloseWrite() error }); ok && s.CloseWrite() == nil {
-		io.Copy(io.Discard, c.socket)
-	}
 	if secure, is := c.nc.(*tls.Conn); is {
 		secure.CloseWrite() // tells the client that nothing is missing
+	}
+	if s, ok := c.socket.(interface{ CloseWrite() error }); ok && s.CloseWrite() == nil {
+		io.Copy(io.Discard, c.socket)
 	}
 }

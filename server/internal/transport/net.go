@@ -5,10 +5,10 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
-	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
@@ -18,8 +18,7 @@ import (
 // replies at once. A second goroutine, which exists only while there is output,
 // writes whatever the socket does not accept, and output from other sessions that
 // arrives while the first one reads. So the first goroutine never waits for a slow
-// reader (Redis's behaviour: a client may send a whole pipeline before it reads),
-// and an idle connection costs one goroutine.
+// reader, and an idle connection costs one goroutine.
 //
 // While its session is blocked, the goroutine continues to read, so that it notices
 // at once when a client disconnects during BZPOPMIN, and the client takes no
@@ -32,10 +31,11 @@ import (
 // what input it has buffered.
 
 const (
-	// maxUnread is how many bytes of unparsed input a blocked client may have.
+	// maxUnread is how many bytes of unparsed input are read while a client waits for
+	// the server.
 	maxUnread = 1 << 20
-	// lastWrite is how long a closing connection waits for the client to take its
-	// last replies.
+	// lastWrite is how long a closing connection waits for a client that takes none of
+	// its last replies.
 	lastWrite = 5 * time.Second
 	// writePiece is the size of each write to a client that does not take all output at
 	// once. A small size makes the client's progress visible.
@@ -65,7 +65,8 @@ type netConn struct {
 	got     int // bytes that ready has read
 	failed  error
 
-	recheck chan struct{} // capacity 1: check the session again
+	recheck    chan struct{} // capacity 1: check the session again
+	awaitsEase atomic.Bool   // see choked
 }
 
 // ioBuffers is the set of I/O buffers of a connection with work to do.
@@ -103,7 +104,7 @@ func (c *netConn) serve() {
 	if c.talkRecovering() {
 		return // closeAllAfterPanic does the rest
 	}
-	c.reader, c.lists, c.batch = protocol.Reader{}, nil, nil // which may hold part of a large command
+	c.forget()
 	c.sess.Engine.Attempt(func() {
 		if out := c.sess.Close(); out != nil {
 			c.try(out) // the part that does not fit is lost
@@ -143,7 +144,7 @@ func (c *netConn) talk() {
 			}
 			continue
 		}
-		if c.sess.Stalled.Load() && c.reader.Buffered() > maxUnread {
+		if !c.reads() {
 			<-c.recheck
 			continue
 		}
@@ -155,7 +156,7 @@ func (c *netConn) talk() {
 		if err != nil {
 			if err == io.EOF {
 				for c.process() {
-					idle := c.sess.Flushing.Load() == 0 && !c.sess.Stalled.Load() // the common case, which needs no lock
+					idle := c.sess.Flushing.Load() == 0 && !c.waits() // the common case, which needs no lock
 					if idle || !c.sess.FinishHalfClosed() {
 						return
 					}
@@ -260,7 +261,7 @@ func (c *netConn) lend() {
 // process runs all commands that have arrived, until the session stalls. It returns
 // false when the session is to end.
 func (c *netConn) process() bool {
-	for c.state.load() != dead && !c.sess.Stalled.Load() {
+	for c.state.load() != dead && !c.sess.Stalled.Load() && !c.choked() {
 		// The rest of a batch from before the session was blocked comes first.
 		if len(c.batch) == 0 {
 			if err := c.parse(); err != nil {
@@ -269,6 +270,9 @@ func (c *netConn) process() bool {
 			}
 		}
 		if len(c.batch) == 0 {
+			if c.held.size > 0 {
+				continue
+			}
 			break
 		}
 		done, out, ending := c.sess.Turn(c.batch, c.spare)
@@ -285,11 +289,32 @@ func (c *netConn) process() bool {
 			return false
 		}
 		c.batch = c.batch[done:]
-		for c.sess.OutputExceedsLimit() && c.state.load() != dead {
-			<-c.recheck
-		}
 	}
 	return c.state.load() != dead
+}
+
+// choked reports whether commands have to wait until the client has taken output. If so,
+// eased interrupts what the goroutine does then.
+func (c *netConn) choked() bool {
+	if !c.sess.OutputExceedsLimit() {
+		return false
+	}
+	c.awaitsEase.Store(true)
+	return c.sess.OutputExceedsLimit() // again: eased may have missed the flag
+}
+
+// eased is called after the client has taken output.
+func (c *netConn) eased() {
+	if c.awaitsEase.Load() && !c.sess.OutputExceedsLimit() {
+		c.awaitsEase.Store(false)
+		c.interrupt()
+	}
+}
+
+// interrupt makes the connection's goroutine check its session again, also if it reads.
+func (c *netConn) interrupt() {
+	c.signal()
+	c.nc.SetReadDeadline(time.Unix(1, 0))
 }
 
 // write sends output that the caller has claimed: as much as the socket accepts at
@@ -334,7 +359,6 @@ func (c *netConn) try(out []byte) (n int, err error) {
 func (c *netConn) drain(out []byte) {
 	for out != nil {
 		for len(out) > 0 {
-			c.sess.Unsent.Store(int64(len(out)))
 			n, err := c.nc.Write(out[:min(len(out), writePiece)])
 			c.t.countOutput(n)
 			if err != nil {
@@ -343,6 +367,8 @@ func (c *netConn) drain(out []byte) {
 			}
 			c.sess.RecordTaken(int64(n))
 			out = out[n:]
+			c.sess.Unsent.Store(int64(len(out)))
+			c.eased()
 		}
 		if out = c.sess.Written(); out != nil {
 			c.sess.RecordUnsent(len(out))
@@ -363,8 +389,7 @@ func (c *netConn) wake() {
 	if out != nil {
 		c.write(out)
 	}
-	c.signal()
-	c.nc.SetReadDeadline(time.Unix(1, 0)) // interrupts a Read
+	c.interrupt()
 }
 
 // signal makes serve check its session again, unless it is reading.
