@@ -410,3 +410,44 @@ func TestPipelineProgress(t *testing.T) {
 		}
 	}
 }
+
+// TestLastReplies checks that a client that has quit receives all replies, though it reads
+// slowly, and is disconnected when it reads nothing.
+func TestLastReplies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, err := newEngine(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer srv.Close()
+		setLarge(t, srv)
+		dial := func() net.Conn {
+			nc, err := srv.Dialer()(t.Context(), "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			io.WriteString(nc, strings.Repeat(request("GET", "large"), 25)+request("QUIT"))
+			return nc
+		}
+		slow, stopped := dial(), dial()
+		defer stopped.Close()
+		b := make([]byte, getSize)
+		total := 0
+		for range 10 {
+			wait.Elapse(4 * time.Second)
+			n, err := io.ReadFull(slow, b)
+			if total += n; err != nil {
+				t.Fatalf("after %d bytes: %v", total, err)
+			}
+		}
+		srv.Mu.Lock()
+		if n := len(srv.Sessions); n != 1 {
+			t.Errorf("%d clients, want that which reads", n)
+		}
+		srv.Mu.Unlock()
+		n, err := io.Copy(io.Discard, slow)
+		if want := 25*(getSize+len("$1048576\r\n\r\n")) + len("+OK\r\n"); total+int(n) != want || err != nil {
+			t.Errorf("got %d bytes, want %d: %v", total+int(n), want, err)
+		}
+	})
+}

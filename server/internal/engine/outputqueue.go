@@ -455,6 +455,14 @@ func (s *Session) progress() int64 {
 	return n
 }
 
+// Progress returns a number that changes when the client takes output. It is called without
+// the lock.
+func (s *Session) Progress() int64 {
+	s.Engine.Mu.Lock()
+	defer s.Engine.Mu.Unlock()
+	return s.progress()
+}
+
 // FinishHalfClosed handles a client that sends no more (half-closed). It is called at that
 // moment and after each change to the client's remaining output, and reports
 // whether there is more to wait for. A client that is blocked or subscribed is

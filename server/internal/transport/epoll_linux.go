@@ -137,13 +137,15 @@ type polled struct {
 	queued     bool   // in ready
 	inNotified bool   // in loop.notified
 	phase      phase
-	out        []byte // output to write
-	rest       []byte // the part that the socket has not accepted
-	spare      []byte // buffer for output from other sessions
-	last       *time.Timer
+	out        []byte      // output to write
+	rest       []byte      // the part that the socket has not accepted
+	spare      []byte      // buffer for output from other sessions
+	last       *time.Timer // of lastWrite, then of lingerTime
+	taken      int64       // the client's progress when last was set
 
-	posted bool         // in loop.posts, guarded by loop.mu
-	holder atomic.Int32 // loopHolds, scriptHolds or scriptEnded
+	lastDue atomic.Bool  // last has fired
+	posted  bool         // in loop.posts, guarded by loop.mu
+	holder  atomic.Int32 // loopHolds, scriptHolds or scriptEnded
 }
 
 // serveSocket serves a plain socket with a loop. It is called with the lock
@@ -628,8 +630,20 @@ func (c *polled) leave() {
 		}
 		c.write(out)
 	}
-	if c.last == nil && c.state.load() != dead {
-		c.last = time.AfterFunc(lastWrite, c.abort)
+	switch {
+	case c.state.load() == dead:
+	case c.last == nil:
+		c.taken = c.sess.Progress()
+		c.last = time.AfterFunc(lastWrite, func() {
+			c.lastDue.Store(true)
+			c.wake()
+		})
+	case c.lastDue.Swap(false):
+		before := c.taken
+		if c.taken = c.sess.Progress(); c.taken == before {
+			c.state.die()
+		}
+		c.last.Reset(lastWrite)
 	}
 }
 

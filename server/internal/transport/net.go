@@ -175,9 +175,18 @@ func (c *netConn) talk() {
 		}
 	}
 	// Another goroutine may still be writing the last replies.
-	c.nc.SetWriteDeadline(time.Now().Add(lastWrite))
+	seen, limit := c.sess.Progress(), time.NewTimer(lastWrite)
+	defer limit.Stop()
 	for !c.over() {
-		<-c.recheck
+		select {
+		case <-c.recheck:
+		case <-limit.C:
+			last := seen
+			if seen = c.sess.Progress(); seen == last {
+				c.abort()
+			}
+			limit.Reset(lastWrite)
+		}
 	}
 	if c.state.load() == leaving {
 		c.linger()
