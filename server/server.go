@@ -200,6 +200,13 @@ func (srv *Server) Do(ctx context.Context, args ...any) (reply any, err error) {
 	return srv.engine.Do(ctx, args...)
 }
 
+// Apart returns a context for [Server.Do], and for the function that [Server.Dialer] returns,
+// for a program that shows the state of the server and must not change it. Commands of that
+// call, or of that connection, are left out of the statistics, the slow log, the latency
+// monitor, the hot keys, and the access times of keys, unless they write or run a script.
+// INFO has their number in apart_commands_processed, and apart_error_replies.
+func Apart(ctx context.Context) context.Context { return engine.Apart(ctx) }
+
 // Dialer returns a function that connects to the server without a network, for any
 // client library with a configurable dialer:
 //

@@ -341,6 +341,8 @@ func infoStats(srv *engine.Engine, t *infotext.Text) {
 	t.Int("current_eviction_exceeded_time", exceeding.Milliseconds())
 	t.Int("keyspace_hits", srv.Hits())
 	t.Int("keyspace_misses", srv.KeyspaceMisses)
+	t.Int("apart_commands_processed", srv.ApartCommands) // by the console: in no other statistics
+	t.Int("apart_error_replies", srv.ApartErrors)
 	t.Int("pubsub_channels", int64(srv.PubSub.Len(subscription.Channels)))
 	t.Int("pubsub_patterns", int64(srv.PubSub.Len(subscription.Patterns)))
 	t.Int("pubsubshard_channels", int64(srv.PubSub.Len(subscription.Shards)))

@@ -78,7 +78,7 @@ func (c *Command) arityOK(n int) bool { return n == c.Arity || c.Arity < 0 && n 
 // refuse replies an error in place of running a command; cmd is nil if no command
 // was found. A transaction that is being queued will fail.
 func (s *Session) refuse(cmd *Command, msg string) {
-	if cmd != nil {
+	if cmd != nil && !s.countsApart(cmd) {
 		cmd.Stats.Rejected++
 	}
 	switch {
@@ -89,7 +89,7 @@ func (s *Session) refuse(cmd *Command, msg string) {
 		s.aborted = true
 	}
 	s.replyError(msg)
-	s.Engine.countError(msg)
+	s.countError(cmd, msg)
 }
 
 // WrongArity returns the error for a wrong number of arguments.

@@ -102,7 +102,7 @@ func (srv *Engine) direct(ctx context.Context, argv [][]byte) (out []byte, err e
 		}
 	}()
 	s.SetOwner()
-	s.direct = true
+	s.direct, s.Apart = true, IsApart(ctx)
 	s.Out.SetVersion(3)
 	done, out, ending := s.Turn([][][]byte{argv}, nil)
 	stopped := srv.Stopped

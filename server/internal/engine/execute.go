@@ -22,11 +22,19 @@ func (c *Call) execute(cmd *Command, argv [][]byte, names int, db *keyspace.DB, 
 	c.Args = protocol.NewArgs(argv[names:])
 	c.Command, c.Argv, c.DB, c.mark, c.secret, c.Counted, c.stillBlocked = cmd, argv, db, mark, nil, false, false
 	c.Engine.Keys.NoTouch = s.NoTouch && !cmd.Touches || c.Engine.MemoryState.byChange
+	apart, hits, misses := s.Apart && s.countsApart(cmd) && !cmd.RunsQueue, int64(0), int64(0)
+	if apart {
+		c.Engine.Keys.NoTouch = true
+		hits, misses = c.Engine.Hits(), c.Engine.KeyspaceMisses
+	}
 	if c.Engine.debugged() {
 		c.runDebugged(cmd, argv[names:])
 	} else {
 		cmd.Run(c)
 		c.RemoveEmpty()
+	}
+	if apart {
+		c.Engine.keepAccesses(hits, misses)
 	}
 	if s.cache != nil && cmd.reads() && !c.stillBlocked {
 		s.trackKeys(cmd, argv)
@@ -41,7 +49,7 @@ func (s *Session) run(cmd *Command, argv [][]byte, names int) {
 	mark, start := s.Out.Len(), s.Engine.At
 	s.Call.execute(cmd, argv, names, s.DB, mark)
 	s.Engine.recordCall(&s.Call, start)
-	if s.Engine.meters() && s.Blocked == nil {
+	if s.Engine.meters() && s.Blocked == nil && !s.countsApart(cmd) {
 		s.meter(cmd, argv, mark, s.Engine.At.Sub(start))
 	}
 }
@@ -96,7 +104,7 @@ func (s *Session) EndWait(w *Waiter, reply func(*protocol.Reply)) {
 func (s *Session) finish(w *Waiter, mark int, start time.Time) {
 	s.Engine.unblock(w)
 	s.Engine.recordWaiter(w, start)
-	if s.Engine.meters() {
+	if s.Engine.meters() && !s.countsApart(w.cmd) {
 		s.meter(w.cmd, w.argv, mark, s.Engine.At.Sub(start)+w.spent)
 	}
 	if s.suppressReply(mark); s.Replica && s.Out.Len() > mark {

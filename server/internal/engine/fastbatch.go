@@ -94,7 +94,7 @@ func (s *Session) runFastBatch(batch [][][]byte) (done int) {
 			break
 		}
 		if done == 0 {
-			if !s.plain() {
+			if s.Apart || !s.plain() {
 				return 0
 			}
 			if len(batch) >= 4 {

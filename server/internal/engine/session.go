@@ -82,6 +82,7 @@ type Peer struct {
 	FD              int  // -1 if there is none
 	Unix            bool // a unix socket
 	Secure          bool // it speaks TLS
+	Apart           bool // see Session.countsApart
 
 	// Wake notifies the transport that the session has output from outside its own
 	// turn, may continue after having been blocked, or is to be closed. It is

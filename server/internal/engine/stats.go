@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +18,7 @@ type stats struct {
 	Latency                           latencylog.Log
 
 	Commands       int64
+	ApartCommands  int64 // in no other counter; see Session.countsApart
 	Changes        int64 // since the server started; Redis's rdb_changes_since_last_save
 	BlockedClients int   // including postponed ones
 	keyStats
@@ -48,6 +50,7 @@ type errorStats struct {
 	Errors           map[string]int64 // by the first word of the error
 	ErrorReplies     int64
 	UnexpectedErrors int64 // to commands of the primary, or of replicas
+	ApartErrors      int64 // in no other counter; see Session.countsApart
 }
 
 // connectionStats are the counters of connections and their bytes.
@@ -135,6 +138,11 @@ func (srv *Engine) recordWaiter(w *Waiter, start time.Time) {
 // is the latency event.
 func (srv *Engine) record(c *Call, took time.Duration, event string) {
 	now := srv.At
+	if c.Session.Apart && c.Session.countsApart(c.Command) {
+		srv.ApartCommands++
+		c.Session.ran++
+		return
+	}
 	srv.Commands++
 	srv.CommandTime += took
 	c.Session.ran++
@@ -172,11 +180,48 @@ func (st *commandStats) ran(took time.Duration, bucket int, tracked bool) {
 
 // countFailure counts a call whose reply, which begins at mark, is an error.
 func (c *Call) countFailure(mark int) {
+	if c.Session.countsApart(c.Command) {
+		c.Engine.ApartErrors++
+		return
+	}
 	c.Command.Stats.Failed++
 	if !c.Counted {
 		line, _, _ := bytes.Cut(c.Reply.Bytes()[mark+1:], []byte{'\r'})
 		c.Engine.countError(protocol.View(line))
 	}
+}
+
+// apartKey is the key of a context in which commands are counted apart.
+type apartKey struct{}
+
+// Apart returns a context for Do, and for connections in memory, that makes
+// Session.countsApart true.
+func Apart(ctx context.Context) context.Context { return context.WithValue(ctx, apartKey{}, true) }
+
+// IsApart reports whether a context is one of Apart.
+func IsApart(ctx context.Context) bool { return ctx.Value(apartKey{}) != nil }
+
+// countsApart reports whether a command, nil for one that is not known, is left out of the
+// statistics, the slow log, the latency monitor and the access times: a program that shows
+// the state of the server, as the console does, must not change it. A command that writes or
+// runs a script counts as any other.
+func (s *Session) countsApart(cmd *Command) bool {
+	return s.Apart && (cmd == nil || !cmd.Spec.Flags().Has(protocol.Write|protocol.MayReplicate))
+}
+
+// keepAccesses sets the numbers of hits and misses back to earlier ones.
+func (srv *Engine) keepAccesses(hits, misses int64) {
+	srv.keyspaceHits += max(0, srv.Hits()-hits) // below 0 after CONFIG RESETSTAT
+	srv.KeyspaceMisses = min(srv.KeyspaceMisses, misses)
+}
+
+// countError counts an error reply of a command that has not run, or nil.
+func (s *Session) countError(cmd *Command, msg string) {
+	if s.countsApart(cmd) {
+		s.Engine.ApartErrors++
+		return
+	}
+	s.Engine.countError(msg)
 }
 
 // maxErrorCodes bounds the number of error codes that are counted separately:
@@ -264,7 +309,7 @@ func (srv *Engine) ResetStats() {
 	s.Commands, s.Connections, s.KeyspaceMisses, s.SweepTime = 0, 0, 0, 0
 	s.ExpiredKeys, s.ExpiredMembers, s.SweptKeys, s.SweptMembers = 0, 0, 0, 0
 	s.keyspaceHits = srv.Keys.Hits()
-	s.UnexpectedErrors = 0
+	s.UnexpectedErrors, s.ApartErrors, s.ApartCommands = 0, 0, 0
 	s.turnStats = turnStats{}
 	srv.Scripting.Cache.ResetEvicted()
 	if srv.SlotStats != nil {

@@ -196,7 +196,7 @@ func exec(c *Call) {
 		} else {
 			msg := d.InTransaction()
 			c.Reply.Error(msg)
-			c.Engine.countError(msg)
+			c.Session.countError(q.cmd, msg)
 		}
 		if ended { // it has killed itself, or deleted its user: the rest runs without replies
 			s.Out.Truncate(mark)

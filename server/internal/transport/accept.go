@@ -222,6 +222,9 @@ func (t *Transport) serveConn(nc net.Conn) {
 	}
 	c := &netConn{t: t, nc: nc, socket: socketOf(nc), recheck: make(chan struct{}, 1)}
 	p := engine.Peer{Addr: nc.RemoteAddr().String(), LocalAddr: nc.LocalAddr().String(), FD: -1, Wake: c.wake, Reader: &c.reader, Conn: c}
+	if end, is := nc.(*pipeEnd); is {
+		p.Apart = end.apart
+	}
 	var raw syscall.RawConn
 	switch nc := c.socket.(type) {
 	case *net.TCPConn:
@@ -278,12 +281,13 @@ func isRemote(nc net.Conn) bool {
 type pipeEnd struct {
 	net.Conn
 	closed, peerClosed *atomic.Bool
+	apart              bool // engine.Apart
 }
 
 func newPipe() (client, server *pipeEnd) {
 	a, b := net.Pipe()
 	var ofClient, ofServer atomic.Bool
-	return &pipeEnd{a, &ofClient, &ofServer}, &pipeEnd{b, &ofServer, &ofClient}
+	return &pipeEnd{a, &ofClient, &ofServer, false}, &pipeEnd{b, &ofServer, &ofClient, false}
 }
 
 // Close implements net.Conn.
@@ -300,9 +304,10 @@ func (p *pipeEnd) Close() error {
 // After Close or Shutdown it returns ErrServerClosed. These close its connections
 // as they close those of a network.
 func (t *Transport) Dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
-	return func(context.Context, string, string) (nc net.Conn, err error) {
+	return func(ctx context.Context, _, _ string) (nc net.Conn, err error) {
 		defer t.setClosedError(&err)
 		client, server := newPipe()
+		server.apart = engine.IsApart(ctx)
 		t.awaitSlot()
 		t.serveConn(server)
 		select {
