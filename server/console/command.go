@@ -53,7 +53,14 @@ func (c *Console) command(w http.ResponseWriter, r *http.Request) {
 		fail(w, status, "ERR "+err.Error())
 		return
 	}
-	commands, pipeline, err := c.parseCommands(b)
+	var conditional transaction
+	var commands [][]string
+	var pipeline bool
+	if isObject := bytes.HasPrefix(bytes.TrimLeft(b, " \t\r\n"), []byte("{")); isObject {
+		conditional, err = c.parseTransaction(b)
+	} else {
+		commands, pipeline, err = c.parseCommands(b)
+	}
 	if err == nil && r.FormValue("db") != "" {
 		err = nc.selectDB(r.FormValue("db"))
 	}
@@ -61,7 +68,12 @@ func (c *Console) command(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	c.execute(w, nc, commands, pipeline, r.FormValue("types") == "1")
+	types := r.FormValue("types") == "1"
+	if commands == nil {
+		c.transact(r.Context(), w, nc, &conditional, types)
+		return
+	}
+	c.execute(w, nc, commands, pipeline, types)
 }
 
 // bodyLimit returns the largest body of a request in bytes: client-query-buffer-limit. The
@@ -101,6 +113,11 @@ func (c *Console) execute(w http.ResponseWriter, nc *conn, commands [][]string, 
 		}
 		out.Flush()
 	})
+	c.respondAll(w, nc, len(commands), pipeline, types)
+}
+
+// respondAll responds with the replies of n commands, an array of them if they are a pipeline.
+func (c *Console) respondAll(w http.ResponseWriter, nc *conn, n int, pipeline, types bool) {
 	body := bufio.NewWriter(newWriter(w))
 	t := &transcoder{r: nc.r, w: body, types: types}
 	failed, err := t.isError()
@@ -115,7 +132,7 @@ func (c *Console) execute(w http.ResponseWriter, nc *conn, commands [][]string, 
 	if pipeline {
 		body.WriteByte('[')
 	}
-	for i := range commands {
+	for i := range n {
 		if i > 0 {
 			body.WriteByte(',')
 		}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server"
 )
 
 // conn is a connection in memory to the server, in RESP3.
@@ -38,9 +39,23 @@ func (c *conn) close() {
 // do executes one command, given by the name of Redis, and returns its reply. Push messages
 // before the reply are dropped.
 func (c *conn) do(args ...string) (any, error) {
+	if err := c.send(args...); err != nil {
+		return nil, err
+	}
+	return c.reply()
+}
+
+// send sends a command, given by the name of Redis.
+func (c *conn) send(args ...string) error {
 	if name := c.rename(args[0]); name != "" {
 		args = append([]string{name}, args[1:]...)
 	}
+	_, err := c.nc.Write(appendCommand(nil, args))
+	return err
+}
+
+// ask executes one command, given by the name that clients call it, and returns its reply.
+func (c *conn) ask(args ...string) (any, error) {
 	if _, err := c.nc.Write(appendCommand(nil, args)); err != nil {
 		return nil, err
 	}
@@ -57,12 +72,13 @@ func (c *conn) reply() (any, error) {
 	}
 }
 
-// ask executes one command, given by the name of Redis, with all permissions.
+// ask executes one command, given by the name of Redis, with all permissions and apart from
+// the statistics.
 func (c *Console) ask(ctx context.Context, name string, args ...any) (reply any, err error) {
 	if called := c.srv.CommandName(name); called != "" {
 		name = called
 	}
-	return c.srv.Do(ctx, append([]any{name}, args...)...)
+	return c.srv.Do(server.Apart(ctx), append([]any{name}, args...)...)
 }
 
 // appendCommand appends a command in RESP.

@@ -24,7 +24,8 @@ type Options struct {
 	Hosts []string
 
 	// Origins are the sites whose pages may read GET /events and GET /rank, as in
-	// "https://example.org". Their requests have no session: they act as the default user.
+	// "https://example.org". Their requests have no session: they act as the default user, or
+	// as the one that they name by the header Authorization or the parameters user and password.
 	Origins []string
 
 	// Secure marks session cookies for HTTPS only. It is implied by a request that
@@ -45,13 +46,24 @@ type Options struct {
 // numbers. A string that is no UTF-8 is {"base64": "…"}. The response is {"result": …}, or
 // {"error": "ERR …"} with status 400. Strings in results that are no UTF-8 have the form
 // {"base64": "…"}, too. A body that is an array of such arrays is a pipeline, and its
-// response an array of such objects. Parameters of the query:
+// response an array of such objects. A body that is an object is a transaction on a condition:
+//
+//	{"watch": ["stock"], "if": [[["GET", "stock"], "5"]], "then": [["SET", "stock", "4"]]}
+//
+// runs the commands of then, which have their replies as a pipeline has, if each command of if
+// has the reply that follows it: a string, a number as the server writes it, {"base64": …}, null,
+// or an array of such values. No other client changes the keys of watch between these commands
+// and those of then. If a reply differs, nothing is changed, and the response, with status 409,
+// is {"error": …, "condition": index, "now": reply}. The user needs WATCH, MULTI and EXEC.
+//
+// Parameters of the query:
 //
 //	db     number of the database, 0 by default
 //	types  1: a result is {"type": …, "value": …} with the type of RESP3 (simple, bulk,
 //	       verbatim, integer, double, bignumber, boolean, null, array, set, map, push,
 //	       error); a string that is no UTF-8 has "base64": true; a map is an array of
 //	       pairs
+//	view   1: commands that read are left out of the statistics; see [server.Apart]
 //
 // A command that blocks ends with its request. Commands that take over a connection, or
 // authenticate it, are refused.
@@ -110,7 +122,7 @@ func New(srv *server.Server, o Options) (*Console, error) {
 	}
 	c.refused = refusedCommands(srv)
 	c.maxClients.Store(defaultMaxClients)
-	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.ctx, c.cancel = context.WithCancel(server.Apart(context.Background()))
 	c.mux.HandleFunc("POST /command", c.command)
 	c.mux.HandleFunc("GET /events", c.streamed(c.events))
 	c.mux.HandleFunc("GET /rank", c.streamed(c.rank))
@@ -177,7 +189,11 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer c.work.Done()
 	defer c.logPanic()
-	ctx, cancel := context.WithCancel(r.Context())
+	parent := r.Context()
+	if r.URL.Path != "/command" || r.URL.Query().Get("view") == "1" {
+		parent = server.Apart(parent)
+	}
+	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
 	r = r.WithContext(ctx)
@@ -189,6 +205,13 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Access-Control-Allow-Origin", origin)
 		h.Set("Vary", "Origin")
 		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+		if r.Method == http.MethodOptions { // a request with the header Authorization is about to come
+			h.Set("Access-Control-Allow-Methods", http.MethodGet)
+			h.Set("Access-Control-Allow-Headers", "Authorization, Cache-Control, Last-Event-ID")
+			h.Set("Access-Control-Max-Age", "600")
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
 	}
 	c.mux.ServeHTTP(w, r)
 }
@@ -205,9 +228,15 @@ func (c *Console) logPanic() {
 	}
 }
 
+// isStream reports whether a request is one for which Options.Origins and users in the address
+// are, or asks for the permission of such a request, as a browser does.
+func isStream(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodOptions) && (r.URL.Path == "/events" || r.URL.Path == "/rank")
+}
+
 // shares reports whether the response to a request is for pages of another origin, too.
 func (c *Console) shares(r *http.Request, origin string) bool {
-	return r.Method == http.MethodGet && (r.URL.Path == "/events" || r.URL.Path == "/rank") && slices.Contains(c.o.Origins, origin)
+	return isStream(r) && slices.Contains(c.o.Origins, origin)
 }
 
 // admit checks a request before its user: its Host, its origin and its address. It returns

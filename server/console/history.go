@@ -150,7 +150,7 @@ func newSample(last, now *counters) *sample {
 	}
 	s := &sample{
 		T: now.at.UnixMilli(), Commands: map[string]int64{}, Memory: map[string]float64{},
-		Ops:     max(0, rate("total_commands_processed")-int64(math.Round(2/seconds))), // without those of the sample
+		Ops:     max(0, rate("total_commands_processed")),
 		Clients: int64(in.number("connected_clients")), Blocked: int64(in.number("blocked_clients")),
 		Hits: rate("keyspace_hits"), Misses: rate("keyspace_misses"), Expired: rate("expired_keys") + rate("expired_subkeys"),
 		Evicted: rate("evicted_keys"), Errors: rate("total_error_replies"),
@@ -194,14 +194,11 @@ func newSample(last, now *counters) *sample {
 	return s
 }
 
-// commandCalls returns the calls of each command, without those of the samples.
+// commandCalls returns the calls of each command.
 func commandCalls(in *info) map[string]int64 {
 	calls := map[string]int64{}
 	for _, f := range in.section("Commandstats") {
-		name := strings.TrimPrefix(f.name, "cmdstat_")
-		if name != "info" && name != "latency|histogram" {
-			calls[name] = int64(part(f.value, "calls"))
-		}
+		calls[strings.TrimPrefix(f.name, "cmdstat_")] = int64(part(f.value, "calls"))
 	}
 	return calls
 }
@@ -212,9 +209,6 @@ func latencyBuckets(reply any) map[int64]int64 {
 	buckets := map[int64]int64{}
 	commands, _ := reply.(protocol.Map)
 	for _, command := range commands {
-		if command.Key == "info" || command.Key == "latency|histogram" {
-			continue
-		}
 		_, histogram := histogramOf(command.Value)
 		below := int64(0)
 		for _, bucket := range histogram {

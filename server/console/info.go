@@ -135,12 +135,16 @@ func (c *Console) varz(w http.ResponseWriter, r *http.Request) {
 }
 
 // respond writes a value as JSON.
-func respond(w http.ResponseWriter, v any) {
+func respond(w http.ResponseWriter, v any) { respondStatus(w, http.StatusOK, v) }
+
+// respondStatus writes a status and a value as JSON.
+func respondStatus(w http.ResponseWriter, status int, v any) {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic("BUG: a value has no JSON: " + err.Error())
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
 	newWriter(w).Write(append(b, '\n'))
 }
 

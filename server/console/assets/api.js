@@ -1,6 +1,6 @@
 // Commands and streams of the console's server.
 
-import { Bin } from './text.js';
+import { Bin, commandLine, id, score, show } from './text.js';
 
 export class CommandError extends Error {}
 
@@ -9,7 +9,8 @@ export const state = { db: 0, skew: 0 };
 // now returns the server's clock, in milliseconds since 1970.
 export const now = () => Date.now() + state.skew;
 
-const encode = (v) => (v instanceof Bin ? { base64: v.base64 } : String(v));
+const encode = (v) => (v instanceof Bin ? { base64: v.base64 } : typeof v === 'number' ? score(v) : String(v));
+const value = (v) => (v === null ? null : Array.isArray(v) ? v.map(value) : encode(v));
 const text = (node) => (node.base64 ? new Bin(node.value) : String(node.value));
 
 // plain returns the value of a typed reply: strings and Bins, numbers, booleans, null, arrays; a map is an array of pairs.
@@ -19,7 +20,9 @@ export function plain(node) {
 			return node.value === null ? null : node.value.map(plain);
 		case 'map':
 			return node.value.map(([k, v]) => [plain(k), plain(v)]);
-		case 'integer': case 'double':
+		case 'integer': // one that does not fit a number stays text
+			return node.value;
+		case 'double':
 			return typeof node.value === 'string' ? Number(node.value.replace('inf', 'Infinity')) : node.value;
 		case 'null':
 			return null;
@@ -32,10 +35,11 @@ export function plain(node) {
 	}
 }
 
-async function post(body, signal) {
+// post sends commands. Those of a view are left out of the server's statistics, unless they write.
+async function post(body, view, signal) {
 	let response;
 	try {
-		response = await fetch('command?types=1' + (state.db ? '&db=' + state.db : ''), { // a user may lack SELECT
+		response = await fetch('command?types=1' + (view ? '&view=1' : '') + (state.db ? '&db=' + state.db : ''), { // a user may lack SELECT
 			method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body), signal, credentials: 'same-origin',
 		});
 	} catch (e) {
@@ -59,13 +63,13 @@ async function post(body, signal) {
 const unwrap = (reply) => (reply.error !== undefined && reply.type === undefined ? { type: 'error', value: reply.error } : reply.result !== undefined ? reply.result : reply);
 
 // typed runs a command and returns its reply as a tree {type, value, base64}.
-export async function typed(args, signal) {
-	return unwrap(await post(args.map(encode), signal));
+export async function typed(args, signal, view) {
+	return unwrap(await post(args.map(encode), view, signal));
 }
 
 // typedPipeline runs commands on one connection and returns their replies as trees.
-export async function typedPipeline(commands, signal) {
-	const reply = await post(commands.map((args) => args.map(encode)), signal);
+export async function typedPipeline(commands, signal, view) {
+	const reply = await post(commands.map((args) => args.map(encode)), view, signal);
 	if (!Array.isArray(reply)) {
 		const whole = unwrap(reply);
 		if (whole.type === 'error') throw new CommandError(whole.value);
@@ -74,16 +78,30 @@ export async function typedPipeline(commands, signal) {
 	return reply.map(unwrap);
 }
 
-// run returns the value of a command's reply; it throws a CommandError for an error.
+// run returns the value of the reply to a command of a view; it throws a CommandError for an error.
 export async function run(...args) {
-	const value = plain(await typed(args));
+	const value = plain(await typed(args, undefined, true));
 	if (value instanceof CommandError) throw value;
 	return value;
 }
 
-// pipeline returns the values of the replies; errors are among them.
+// pipeline returns the values of the replies to commands of a view; errors are among them.
 export async function pipeline(commands, signal) {
-	return commands.length ? (await typedPipeline(commands, signal)).map(plain) : [];
+	return commands.length ? (await typedPipeline(commands, signal, true)).map(plain) : [];
+}
+
+// transact runs commands in a transaction if the conditions hold: each is a command, whose key is its first argument, and
+// the value that it must have. It throws a CommandError, after which nothing has changed, if one does not.
+export async function transact(conditions, commands) {
+	const keys = new Map(conditions.map(([[, key]]) => [id(key), key]));
+	const reply = await post({ watch: [...keys.values()].map(encode), if: conditions.map(([args, v]) => [args.map(encode), value(v)]), then: commands.map((args) => args.map(encode)) }, true);
+	if (reply.condition !== undefined) {
+		const [args, was] = conditions[reply.condition], is = reply.now;
+		const text = Array.isArray(was) || Array.isArray(is) || is?.error ? '' : `: ${commandLine(args, 60)} is now ${show(stringField(is), 200)}`;
+		throw new CommandError(`Another client has changed this meanwhile${text}. Nothing was written. Close this dialog to see what is there.`);
+	}
+	if (!Array.isArray(reply)) throw new CommandError(reply.error);
+	return reply.map(unwrap).map(plain);
 }
 
 export const ok = (v, otherwise) => (v instanceof CommandError ? otherwise : v);

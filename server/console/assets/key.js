@@ -1,7 +1,7 @@
 // One key: what it is, its deadline and memory, and the views of its value.
 
 import { button, fill, h, tabs, throttle } from './dom.js';
-import { CommandError, ok, pipeline, run, state, stream } from './api.js';
+import { ok, pipeline, run, state, stream } from './api.js';
 import { Bin, bytes, count, duration, same, show } from './text.js';
 import { change } from './dialog.js';
 import * as values from './values.js';
@@ -118,18 +118,19 @@ export async function openKey(box, key, view, nav) {
 		self.stopView = entry[2](body, context) || null;
 		body.setAttribute('aria-label', entry[1]);
 	};
-	const actions = h('div', { class: 'row actions' }, button('TTL …', () => ttl(key, edit)), button('Rename …', async () => {
+	const actions = h('div', { class: 'row actions' }, button('TTL …', () => values.expiry({ key, edit }, 'Time to live of the key', '', [])), button('Rename …', async () => {
 		let to = key;
 		const done = await change({
-			title: 'Rename the key', fields: [{ name: 'to', label: 'New name', value: key instanceof Bin ? '' : key }, { name: 'replace', label: 'Replace a key that has this name', type: 'checkbox' }],
-			build: (v) => [v.replace ? 'RENAME' : 'RENAMENX', key, (to = v.to)],
+			title: 'Rename the key', fields: [{ name: 'to', label: 'New name', value: key }, { name: 'replace', label: 'Replace a key that has this name', type: 'checkbox' }],
+			conditions: [[['TYPE', key], facts.type]], refused: (r) => r === 0 && 'A key with this name exists.',
+			build: (v) => (same((to = v.to), key) ? [] : [v.replace ? 'RENAME' : 'RENAMENX', key, to]),
 		});
 		if (!done) return;
 		nav.gone(key);
 		nav.added(to);
 		nav.go('keys', { key: to });
 	}), button('Delete …', async () => {
-		if (!(await change({ title: 'Delete this key?', note: `${count(facts.length)} ${unit[facts.type] || ''}, ${bytes(facts.memory)}.`, build: () => ['UNLINK', key], danger: true, verb: 'Delete' }))) return;
+		if (!(await change({ title: 'Delete this key?', conditions: [[['TYPE', key], facts.type], ...(length[facts.type] ? [[[length[facts.type], key], facts.length]] : [])], note: `${count(facts.length)} ${unit[facts.type] || ''}, ${bytes(facts.memory)}.`, build: () => ['UNLINK', key], danger: true, verb: 'Delete' }))) return;
 		nav.gone(key);
 		nav.go('keys');
 	}), button('Copy name', () => navigator.clipboard?.writeText(key instanceof Bin ? show(key, 1e6) : key)), button('Events', () => nav.go('live', { key })));
@@ -144,23 +145,15 @@ export async function openKey(box, key, view, nav) {
 }
 
 async function read(key) {
-	const [type, ttl, memory, encoding, ...sizes] = await pipeline([['TYPE', key], ['PTTL', key], ['MEMORY', 'USAGE', key], ['OBJECT', 'ENCODING', key], ...Object.values(length).map((c) => [c, key])]);
-	if (type instanceof CommandError) throw type;
-	const i = Object.keys(length).indexOf(type);
-	return { type, ttl: ok(ttl, -1), memory: ok(memory, null), encoding: ok(encoding, ''), length: i < 0 ? '' : ok(sizes[i], 0), read: Date.now() };
+	const type = await run('TYPE', key);
+	const [ttl, memory, encoding, size] = await pipeline([['PTTL', key], ['MEMORY', 'USAGE', key], ['OBJECT', 'ENCODING', key], ...(length[type] ? [[length[type], key]] : [])]);
+	return { type, ttl: ok(ttl, -1), memory: ok(memory, null), encoding: ok(encoding, ''), length: length[type] ? ok(size, 0) : '', read: Date.now() };
 }
 
 // guess returns the view that fits the value.
 async function guess(key, facts, list) {
 	const id = await systems.recognise(key, facts.type).catch(() => null);
 	return list.some(([name]) => name === id) ? id : list[0][0];
-}
-
-function ttl(key, edit) {
-	edit({
-		title: 'Time to live of the key', fields: [{ name: 'value', label: 'Seconds, a time such as @now+1h30m, or nothing for no expiry' }],
-		build: ({ value }) => (value === '' ? ['PERSIST', key] : value.startsWith('@') ? ['EXPIREAT', key, value] : ['EXPIRE', key, value]),
-	});
 }
 
 // watch follows the changes of the key: by the messages to clients that cache it, and where the server publishes the

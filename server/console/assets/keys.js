@@ -317,7 +317,7 @@ function add(key) {
 async function create() {
 	const made = { key: null };
 	const done = await change({
-		title: 'New key', verb: 'Create',
+		title: 'New key', verb: 'Create', conditions: ({ key }) => [[['EXISTS', key], 0]],
 		fields: [{ name: 'key', label: 'Name' }, { name: 'type', label: 'Type', type: 'select', options: ['zset', 'string', 'hash', 'list', 'set', 'stream'].map((t) => [t, t]) },
 			{ name: 'field', label: 'Member, field, element or value' }, { name: 'value', label: 'Score (sorted set) or value (hash, stream)', hint: 'A score may be a time: @now+1h.' }],
 		build: ({ key, type, field, value }) => {
@@ -329,7 +329,7 @@ async function create() {
 				case 'list': return ['RPUSH', key, field];
 				case 'set': return ['SADD', key, field];
 				case 'stream': return ['XADD', key, '*', field || 'field', value];
-				default: return ['SET', key, field, 'NX'];
+				default: return ['SET', key, field];
 			}
 		},
 	});

@@ -155,8 +155,9 @@ export function folder(box, ctx) {
 			const lanes = [['Due', '-inf', number(due), (s) => duration((due - s) * unit) + ' late'], ['Pending', '(' + number(due), number(wait), (s) => 'in ' + duration((s - due) * unit)], ['Leased', '(' + number(wait), '+inf', (s) => 'lease ends in ' + duration((s - t) * unit)]];
 			const replies = await read(lanes.flatMap(([, low, high]) => [['ZCOUNT', ctx.key, low, high], ['ZRANGE', ctx.key, low, high, 'BYSCORE', 'LIMIT', 0, 50, 'WITHSCORES']]));
 			const members = [1, 3, 5].flatMap((i) => replies[i].map(([m]) => m)).filter((m) => typeof m === 'string');
-			const sizes = kept[details] ? await pipeline(members.flatMap((m) => [['ZCARD', kept[details] + m], ['SCARD', kept[details] + m]])) : [];
-			const counts = new Map(members.map((m, i) => [m, ok(sizes[2 * i], 0) || ok(sizes[2 * i + 1], 0)]));
+			const named = kept[details] ? members.map((m) => kept[details] + m) : [], types = await pipeline(named.map((k) => ['TYPE', k]));
+			const sizes = await pipeline(named.map((k, i) => [types[i] === 'zset' ? 'ZCARD' : types[i] === 'set' ? 'SCARD' : 'EXISTS', k]));
+			const counts = new Map(members.map((m, i) => [m, types[i] === 'zset' || types[i] === 'set' ? ok(sizes[i], 0) : 0]));
 			fill(out, lanes.map(([title, , , note], i) => h('section', { class: 'lane', 'aria-label': title }, h('header', {}, h('span', {}, title), h('b', {}, count(replies[2 * i]))),
 				h('ul', {}, replies[2 * i + 1].map(([m, s]) => line(null, m, note(s), counts.get(m) ? h('small', {}, count(counts.get(m)) + ' events') : null))))));
 		} catch (e) {

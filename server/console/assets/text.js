@@ -38,7 +38,7 @@ const escape = (c) => short[c] || (c < '\x80' ? '\\x' + hex(c.charCodeAt(0), 2) 
 export function show(v, max = 300) {
 	if (v === null || v === undefined) return '(nil)';
 	if (v instanceof Bin) {
-		const part = new Bin(v.base64.slice(0, Math.ceil(max / 3) * 4)).bytes.slice(0, max);
+		const part = max === Infinity ? v.bytes : new Bin(v.base64.slice(0, Math.ceil(max / 3) * 4)).bytes.slice(0, max);
 		let s = '';
 		for (const b of part) s += b >= 32 && b < 127 && b !== 92 ? String.fromCharCode(b) : '\\x' + hex(b, 2);
 		return s + (size(v) > part.length ? `… (${count(size(v))} bytes)` : '');
@@ -51,6 +51,51 @@ export function show(v, max = 300) {
 
 // multiline is show that keeps line ends and tabs.
 export const multiline = (v, max) => (v instanceof Bin ? show(v, max) : v.slice(0, max).replace(hidden, (c) => (c === '\n' || c === '\t' || c === '\\' ? c : escape(c))));
+
+// plainText reports whether a text field shows each character of a value, and changes none.
+export const plainText = (v) => !(v instanceof Bin) && !/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/.test(v);
+
+// escapes returns a byte string as a text of several lines that unescape reads back. A text field holds it.
+export const escapes = (v) => (v instanceof Bin ? show(v, Infinity) : v.replace(hidden, (c) => (c === '\n' || c === '\t' ? c : escape(c))));
+
+// unescape returns the byte string of a text with escapes. It throws an Error for one that is not known.
+export function unescape(text) {
+	const bytes = [], put = (s) => {
+		for (const b of new TextEncoder().encode(s)) bytes.push(b);
+	};
+	for (const [part, x, u, c] of text.matchAll(/\\x([0-9a-fA-F]{2})|\\u([0-9a-fA-F]{4})|\\([^]?)|[^\\]+/g)) {
+		if (x) bytes.push(parseInt(x, 16));
+		else if (u && !/^d[89a-f]/i.test(u)) put(String.fromCharCode(parseInt(u, 16)));
+		else if (part[0] !== '\\') put(part);
+		else {
+			const known = { n: '\n', t: '\t', r: '\r', '\\': '\\' }[c];
+			if (!known) throw new Error(`The escape ${part} is not known: write \\\\ for a backslash.`);
+			put(known);
+		}
+	}
+	return fromBytes(new Uint8Array(bytes));
+}
+
+// pretty returns a JSON text with line ends and indentation between its tokens, which stay as they are, or null if it is
+// no JSON: numbers and names that a number or an object of JavaScript cannot have are shown as well.
+export function pretty(text) {
+	try {
+		JSON.parse(text);
+	} catch {
+		return null;
+	}
+	const tokens = text.match(/"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{},:]|[^\s"[\]{},:]+/g), out = [];
+	let depth = 0;
+	const line = () => out.push('\n', '  '.repeat(Math.min(depth, 40)));
+	tokens.forEach((t, i) => {
+		const opens = t === '[' || t === '{', closes = t === ']' || t === '}', before = tokens[i - 1];
+		if (closes) depth--;
+		if (i && (closes ? before !== '[' && before !== '{' : before === ',' || before === '[' || before === '{')) line();
+		out.push(t, t === ':' ? ' ' : '');
+		if (opens) depth++;
+	});
+	return out.join('');
+}
 
 export function hexdump(v, max) {
 	const bytes = bytesOf(v).slice(0, max), lines = [];
@@ -175,4 +220,4 @@ export const day = (ms) => {
 export const moment = (ms) => (isFinite(new Date(ms).getTime()) ? day(ms) + ' ' + clock(ms) : String(ms));
 
 // score returns a score as the server writes it.
-export const score = (n) => (n === Infinity ? 'inf' : n === -Infinity ? '-inf' : String(n));
+export const score = (n) => (n === Infinity ? 'inf' : n === -Infinity ? '-inf' : Object.is(n, -0) ? '-0' : String(n));

@@ -1,8 +1,9 @@
 // Values of strings, lists, sets, hashes and streams, each read in pages by its own cursor.
 
 import { $, button, fill, h, throttle } from './dom.js';
-import { CommandError, ok, pairs, pipeline, run } from './api.js';
-import { Bin, count, duration, hexdump, moment, multiline, show, size } from './text.js';
+import { CommandError, now, ok, pairs, pipeline, run } from './api.js';
+import { Bin, count, duration, hexdump, moment, multiline, pretty, same, show, size } from './text.js';
+import { tell } from './dialog.js';
 
 const page = 100, pageBytes = 1000000, chunk = 16384;
 
@@ -17,12 +18,7 @@ export function cell(v) {
 
 export function whole(v) {
 	const dialog = $('#dialog'), max = 200000;
-	let shown = multiline(v, max);
-	if (!(v instanceof Bin) && /^\s*[[{]/.test(v) && v.length < max) {
-		try {
-			shown = JSON.stringify(JSON.parse(v), null, 2);
-		} catch { /* what is no JSON is shown as it is */ }
-	}
+	const json = !(v instanceof Bin) && /^\s*[[{]/.test(v) && v.length < max && pretty(v), shown = multiline(json || v, json ? Infinity : max);
 	dialog.classList.remove('dangerous');
 	fill(dialog, h('h2', { id: 'dialog-title' }, count(size(v)) + ' bytes'), h('pre', { class: 'text', tabindex: 0 }, shown), h('div', { class: 'actions' }, button('Close', () => dialog.close())));
 	dialog.onclose = null;
@@ -35,6 +31,18 @@ export function table(head, rows, caption) {
 	return h('table', {}, h('caption', { class: 'visually-hidden' }, caption), h('thead', {}, h('tr', {}, head.map((t) => h('th', { scope: 'col', class: /^(#|Rank|Score|Expires)$/.test(t) ? 'n' : null }, t || h('span', { class: 'visually-hidden' }, 'Actions'))))), h('tbody', {}, rows));
 }
 
+// expiry edits the deadline of a key, a field or a member: the commands have a prefix, and words after the key or the time.
+export async function expiry({ key, edit }, title, prefix, words) {
+	const read = [prefix + 'PEXPIRETIME', key, ...words], was = await run(...read).catch((e) => e), end = [was].flat()[0];
+	if (was instanceof Error || end === null || end === -2) return tell(title, was instanceof Error ? was.message : 'It is no longer there.');
+	const shown = end < 0 ? '' : String(Math.max(1, Math.round((end - now()) / 1000)));
+	edit({
+		title, note: end < 0 ? 'It does not expire.' : 'It expires at ' + moment(Number(end)) + '.', conditions: [[read, was]],
+		fields: [{ name: 't', label: 'Seconds, a time such as @now+1h30m, or nothing for no expiry', value: shown }],
+		build: ({ t }) => (t === shown ? [] : t === '' ? [prefix + 'PERSIST', key, ...words] : [prefix + (t[0] === '@' ? 'EXPIREAT' : 'EXPIRE'), key, t, ...words]),
+	});
+}
+
 export const failed = (box) => (e) => fill(box, h('p', { class: 'error', role: 'alert' }, e.message));
 
 export function string(box, ctx) {
@@ -44,16 +52,9 @@ export function string(box, ctx) {
 		const part = await run('GETRANGE', ctx.key, offset, offset + chunk - 1).catch(failed(box));
 		if (part === undefined || part === box) return;
 		const all = ctx.facts().length;
-		if (!mode) modes.value = mode = /^\s*[[{]/.test(show(part, 100)) && all <= chunk ? 'json' : 'text';
-		let text = mode === 'hex' ? hexdump(part, chunk) : multiline(part, chunk);
-		if (mode === 'json') {
-			try {
-				text = JSON.stringify(JSON.parse(part), null, 2);
-			} catch {
-				text = 'This is no JSON, or longer than a page.';
-			}
-		}
-		out.textContent = text;
+		const json = part instanceof Bin || all > chunk ? null : pretty(part);
+		if (!mode) modes.value = mode = /^\s*[[{]/.test(show(part, 100)) && json !== null ? 'json' : 'text';
+		out.textContent = mode === 'hex' ? hexdump(part, chunk) : mode === 'text' ? multiline(part, chunk) : json === null ? 'This is no JSON, or longer than a page.' : multiline(json, Infinity);
 		where.textContent = all > chunk ? `bytes ${count(offset)} to ${count(Math.min(all, offset + chunk))} of ${count(all)}` : '';
 		more.hidden = all <= chunk;
 	}, 100);
@@ -64,10 +65,10 @@ export function string(box, ctx) {
 	const more = h('span', {}, button('‹ Previous', () => move(offset - chunk)), ' ', button('Next ›', () => move(offset + chunk)));
 	const modes = h('select', { 'aria-label': 'Form', onchange: (e) => { mode = e.target.value; draw(); } }, ['text', 'json', 'hex'].map((m) => h('option', {}, m)));
 	fill(box, h('div', { class: 'pager' }, modes, more, where, h('span', { class: 'grow' }), button('Edit …', async () => {
-		if (ctx.facts().length > 100000) return (where.textContent = 'Longer than 100,000 bytes: use SETRANGE in the prompt.');
-		const v = await run('GET', ctx.key).catch(() => null);
-		if (v instanceof Bin) return (where.textContent = 'These bytes are no text: use SETRANGE in the prompt.');
-		ctx.edit({ title: 'Edit the value', fields: [{ name: 'value', label: 'Value', type: 'area', value: v ?? '' }], build: ({ value }) => ['SET', ctx.key, value, 'KEEPTTL'] });
+		if (ctx.facts().length > 100000) return tell('Edit the value', 'Longer than 100,000 bytes: the prompt can change it, as with SETRANGE.');
+		const v = await run('GET', ctx.key).catch((e) => e);
+		if (v === null || v instanceof Error) return tell('Edit the value', v ? v.message : 'It is no longer there.');
+		ctx.edit({ title: 'Edit the value', fields: [{ name: 'value', label: 'Value', type: 'area', value: v }], conditions: [[['GET', ctx.key], v]], build: ({ value }) => (same(value, v) ? [] : ['SET', ctx.key, value, 'KEEPTTL']) });
 	})), out);
 	ctx.onChange(draw);
 	draw();
@@ -117,23 +118,25 @@ function cursorPages(box, ctx, { command, extra = [], fields, head, row, add }) 
 }
 
 export function hash(box, ctx) {
-	const set = (field, value) => ctx.edit({ title: field === undefined ? 'Add a field' : 'Change a field', fields: [...(field === undefined ? [{ name: 'field', label: 'Field' }] : []), { name: 'value', label: 'Value', type: 'area', value: value instanceof Bin ? '' : value }],
-		build: (v) => ['HSET', ctx.key, field ?? v.field, v.value] });
+	const add = () => ctx.edit({ title: 'Add a field', fields: [{ name: 'field', label: 'Field' }, { name: 'value', label: 'Value', type: 'area' }],
+		conditions: ({ field }) => [[['HGET', ctx.key, field], null]], build: (v) => ['HSET', ctx.key, v.field, v.value] });
+	const set = (field, was) => ctx.edit({ title: 'Change the field ' + show(field, 60), fields: [{ name: 'value', label: 'Value', type: 'area', value: was }],
+		conditions: [[['HGET', ctx.key, field], was]], build: ({ value }) => (same(value, was) ? [] : ['HSETEX', ctx.key, 'KEEPTTL', 'FIELDS', 1, field, value]) });
 	cursorPages(box, ctx, {
-		command: 'HSCAN', fields: true, head: ['Field', 'Value', 'Expires', ''], add: () => set(),
+		command: 'HSCAN', fields: true, head: ['Field', 'Value', 'Expires', ''], add,
 		row: async (list) => {
 			const left = ok((await pipeline([['HPTTL', ctx.key, 'FIELDS', list.length, ...list.map(([f]) => f)]]))[0], []);
 			return list.map(([f, v], i) => h('tr', {}, h('td', { class: 'mono' }, cell(f)), h('td', { class: 'value' }, cell(v)), h('td', { class: 'n' }, left?.[i] >= 0 ? duration(left[i]) : ''),
-				tools(['Edit', () => set(f, v)], ['TTL', () => ctx.edit({ title: 'Time to live of the field', fields: [{ name: 's', label: 'Seconds, a time such as @now+1h, or nothing for no expiry' }], build: ({ s }) => (s === '' ? ['HPERSIST', ctx.key, 'FIELDS', 1, f] : s[0] === '@' ? ['HEXPIREAT', ctx.key, s, 'FIELDS', 1, f] : ['HEXPIRE', ctx.key, s, 'FIELDS', 1, f]) })],
-					['Delete', () => ctx.edit({ title: 'Delete the field?', danger: true, verb: 'Delete', build: () => ['HDEL', ctx.key, f] })])));
+				tools(['Edit', () => set(f, v)], ['TTL', () => expiry(ctx, 'Time to live of the field ' + show(f, 60), 'H', ['FIELDS', 1, f])],
+					['Delete', () => ctx.edit({ title: 'Delete the field?', danger: true, verb: 'Delete', conditions: [[['HGET', ctx.key, f], v]], build: () => ['HDEL', ctx.key, f] })])));
 		},
 	});
 }
 
 export function set(box, ctx) {
 	cursorPages(box, ctx, {
-		command: 'SSCAN', head: ['Member', ''], add: () => ctx.edit({ title: 'Add a member', fields: [{ name: 'm', label: 'Member' }], build: ({ m }) => ['SADD', ctx.key, m] }),
-		row: async (list) => list.map(([m]) => h('tr', {}, h('td', { class: 'value' }, cell(m)), tools(['Remove', () => ctx.edit({ title: 'Remove the member?', danger: true, verb: 'Remove', build: () => ['SREM', ctx.key, m] })]))),
+		command: 'SSCAN', head: ['Member', ''], add: () => ctx.edit({ title: 'Add a member', fields: [{ name: 'm', label: 'Member' }], refused: (r) => r === 0 && 'It is a member already.', build: ({ m }) => ['SADD', ctx.key, m] }),
+		row: async (list) => list.map(([m]) => h('tr', {}, h('td', { class: 'value' }, cell(m)), tools(['Remove', () => ctx.edit({ title: 'Remove the member?', danger: true, verb: 'Remove', conditions: [[['SISMEMBER', ctx.key, m], 1]], build: () => ['SREM', ctx.key, m] })]))),
 	});
 }
 
@@ -146,9 +149,13 @@ export function list(box, ctx) {
 			const [all, part] = await pipeline([['LLEN', ctx.key], ['LRANGE', ctx.key, from, from + n - 1]]);
 			if (part instanceof CommandError) throw part;
 			where.textContent = `${count(from)} to ${count(from + part.length - 1)} of ${count(all)}`;
-			fill(body, table(['#', 'Element', ''], part.map((v, i) => h('tr', {}, h('td', { class: 'n muted' }, count(from + i)), h('td', { class: 'value' }, cell(v)),
-				tools(['Edit', () => ctx.edit({ title: 'Change element ' + (from + i), fields: [{ name: 'v', label: 'Element', type: 'area', value: v instanceof Bin ? '' : v }], build: ({ v: value }) => ['LSET', ctx.key, from + i, value] })],
-					['Remove', () => ctx.edit({ title: 'Remove one such element?', danger: true, verb: 'Remove', build: () => ['LREM', ctx.key, 1, v] })]))), 'Elements of the list'));
+			const first = from, shown = [[['LRANGE', ctx.key, first, first + part.length - 1], part]]; // an element has no other name than its place
+			fill(body, table(['#', 'Element', ''], part.map((v, i) => h('tr', {}, h('td', { class: 'n muted' }, count(first + i)), h('td', { class: 'value' }, cell(v)),
+				tools(['Edit', () => ctx.edit({ title: 'Change element ' + (first + i), fields: [{ name: 'v', label: 'Element', type: 'area', value: v }], conditions: shown, build: ({ v: value }) => (same(value, v) ? [] : ['LSET', ctx.key, first + i, value]) })],
+					['Remove', () => {
+						const mark = 'removed:' + Array.from(crypto.getRandomValues(new Uint32Array(4))).join('-'); // which LREM finds, and not an equal element
+						ctx.edit({ title: 'Remove element ' + (first + i) + '?', danger: true, verb: 'Remove', conditions: shown, build: () => [['LSET', ctx.key, first + i, mark], ['LREM', ctx.key, 1, mark]] });
+					}]))), 'Elements of the list'));
 		} catch (e) {
 			failed(body)(e);
 		}
@@ -177,7 +184,7 @@ export function stream(box, ctx) {
 			older.disabled = !last;
 			fill(body, table(['ID', 'Time', 'Fields', ''], entries.map(([entry, fields]) => h('tr', {}, h('td', { class: 'n mono' }, entry), h('td', { class: 'n muted' }, moment(Number(String(entry).split('-')[0]))),
 				h('td', { class: 'value' }, pairs(fields).map(([f, v]) => h('div', {}, h('span', { class: 'muted' }, show(f, 80) + ' '), cell(v)))),
-				tools(['Delete', () => ctx.edit({ title: 'Delete the entry?', danger: true, verb: 'Delete', build: () => ['XDEL', ctx.key, entry] })]))), 'Entries, the newest first'));
+				tools(['Delete', () => ctx.edit({ title: 'Delete the entry?', danger: true, verb: 'Delete', refused: (r) => r === 0 && 'It is no longer there.', build: () => ['XDEL', ctx.key, entry] })]))), 'Entries, the newest first'));
 			const list = ok(info, []).map((g) => Object.fromEntries(pairs(g)));
 			fill(groups, list.length ? [h('h3', {}, 'Consumer groups'), table(['Group', 'Consumers', 'Pending', 'Lag', 'Last ID'], list.map((g) => h('tr', {}, [show(g.name), g.consumers, g.pending, g.lag ?? '–', g['last-delivered-id']].map((v) => h('td', {}, String(v))))), 'Consumer groups')] : null);
 		} catch (e) {

@@ -3,7 +3,7 @@
 import { button, fill, h, throttle } from './dom.js';
 import { CommandError, now, ok, pairs, pipeline, run, state, stream } from './api.js';
 import { Bin, clock, count, brief, day, duration, id, moment, score as number, show } from './text.js';
-import { cell, failed, pageOf, table, tools } from './values.js';
+import { cell, expiry, failed, pageOf, table, tools } from './values.js';
 
 // unitOf returns how many milliseconds a score of a time counts: 1000 for seconds, 1 for milliseconds, 0 if both
 // scores cannot be times between 1990 and 2100.
@@ -32,13 +32,12 @@ export const deadlinesOf = (key, members) => (members.length ? ['ZPEXPIRETIME', 
 
 export const memberTools = (ctx, member, score) => tools(
 	['Score', () => ctx.edit({ title: 'Change the score of ' + show(member, 60), fields: [{ name: 'by', label: 'How', type: 'select', options: [['set', 'new score'], ['add', 'add to it']] }, { name: 's', label: 'Score', value: number(score), hint: 'A number, or a time: @now+1h.' }],
-		build: ({ by, s }) => (by === 'add' ? ['ZINCRBY', ctx.key, s, member] : ['ZADDEX', ctx.key, 'XX', 'KEEPTTL', 'MEMBERS', 1, s, member]) }), 'Change the score of ' + show(member, 60)],
-	['TTL', () => ctx.edit({ title: 'Time to live of ' + show(member, 60), fields: [{ name: 't', label: 'Seconds, a time such as @now+1h30m, or nothing for no expiry' }],
-		build: ({ t }) => (t === '' ? ['ZPERSIST', ctx.key, 'MEMBERS', 1, member] : t[0] === '@' ? ['ZEXPIREAT', ctx.key, t, 'MEMBERS', 1, member] : ['ZEXPIRE', ctx.key, t, 'MEMBERS', 1, member]) }), 'TTL of ' + show(member, 60)],
-	['Remove', () => ctx.edit({ title: 'Remove ' + show(member, 60) + '?', danger: true, verb: 'Remove', build: () => ['ZREM', ctx.key, member] }), 'Remove ' + show(member, 60)]);
+		conditions: [[['ZSCORE', ctx.key, member], score]], build: ({ by, s }) => (by === 'add' ? ['ZINCRBY', ctx.key, s, member] : s === number(score) ? [] : ['ZADDEX', ctx.key, 'XX', 'KEEPTTL', 'MEMBERS', 1, s, member]) }), 'Change the score of ' + show(member, 60)],
+	['TTL', () => expiry(ctx, 'Time to live of ' + show(member, 60), 'Z', ['MEMBERS', 1, member]), 'TTL of ' + show(member, 60)],
+	['Remove', () => ctx.edit({ title: 'Remove ' + show(member, 60) + '?', danger: true, verb: 'Remove', conditions: [[['ZSCORE', ctx.key, member], score]], build: () => ['ZREM', ctx.key, member] }), 'Remove ' + show(member, 60)]);
 
 export const addButton = (ctx) => button('Add …', () => ctx.edit({ title: 'Add a member', fields: [{ name: 'm', label: 'Member' }, { name: 's', label: 'Score', value: '1', hint: 'A number, a time such as @now+10m, or * for the next ticket.' }, { name: 'ttl', label: 'Seconds until it expires, or nothing' }],
-	build: ({ m, s, ttl }) => (ttl || s === '*' ? ['ZADDEX', ctx.key, ...(ttl ? ['EX', ttl] : []), 'MEMBERS', 1, s, m] : ['ZADD', ctx.key, s, m]) }));
+	conditions: ({ m }) => [[['ZSCORE', ctx.key, m], null]], build: ({ m, s, ttl }) => (ttl || s === '*' ? ['ZADDEX', ctx.key, ...(ttl ? ['EX', ttl] : []), 'MEMBERS', 1, s, m] : ['ZADD', ctx.key, s, m]) }));
 
 // move lets rows glide from where they were: rows are matched by data-id.
 function move(box, draw) {

@@ -226,7 +226,7 @@ func (p *page) until(what string, done func() bool) {
 	failed := p.t.Failed()
 	defer func() {
 		if p.t.Failed() && !failed {
-			p.t.Logf("the page:\n%s", p.text("main"))
+			p.t.Logf("the page:\n%s", p.text("main, dialog"))
 		}
 	}()
 	wait.Until(p.t, what, done)
