@@ -24,7 +24,7 @@ type identity struct {
 var (
 	errNoAuth   = errors.New("NOAUTH Authentication required: log in, or send the header Authorization")
 	errHeader   = errors.New("ERR the header Authorization is not understood: send Basic, or Bearer user:password")
-	errLimited  = errors.New("ERR too many failed logins from this address: wait a minute")
+	errLimited  = errors.New("ERR too many failed logins of this user from this address: wait a minute")
 	errWrong    = errors.New("WRONGPASS invalid username-password pair or user is disabled")
 	errCapacity = errors.New("ERR max number of clients reached")
 )
@@ -50,7 +50,10 @@ func (c *Console) identify(r *http.Request) (identity, error) {
 	default:
 		return identity{}, errHeader
 	}
-	if cookie, err := r.Cookie(cookieName(r)); err == nil {
+	if q := r.URL.Query(); isStream(r) && (q.Has("user") || q.Has("password")) {
+		return newIdentity(q.Get("user"), q.Get("password")), nil
+	}
+	if cookie, err := r.Cookie(cookieName(r)); err == nil && !c.shares(r, r.Header.Get("Origin")) {
 		if who, ok := c.sessions.find(cookie.Value, time.Now()); ok {
 			return who, nil
 		}
@@ -83,13 +86,17 @@ func (c *Console) open(r *http.Request) (*conn, identity, error) {
 // client at addr. It ends with ctx.
 func (c *Console) openAs(ctx context.Context, who identity, addr string) (*conn, error) {
 	address, now := networkOf(addr), time.Now()
-	if who.given && who.session == "" && !c.logins.allows(address, now) {
+	isLogin := who.given && who.session == ""
+	if isLogin && !c.logins.allows(address, who, now) {
 		return nil, errLimited
 	}
 	nc, err := c.connect(ctx, who, "http:"+clientName(addr))
-	if err == errWrong {
-		c.logins.failed(address, now)
+	switch {
+	case err == errWrong:
+		c.logins.failed(address, who, now)
 		c.sessions.end(who.session)
+	case err == nil && isLogin:
+		c.logins.succeeded(address, who)
 	}
 	return nc, err
 }
@@ -219,7 +226,7 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == errLimited:
 		w.Header().Set("Retry-After", "60")
-		c.refuseLogin(w, r, http.StatusTooManyRequests, "Too many failed logins from this address. Wait a minute.")
+		c.refuseLogin(w, r, http.StatusTooManyRequests, "Too many failed logins of this user from this address. Wait a minute.")
 		return
 	case err == errWrong:
 		c.refuseLogin(w, r, http.StatusUnauthorized, "The user or the password is wrong.")

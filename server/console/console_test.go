@@ -230,6 +230,21 @@ func TestOrigins(t *testing.T) {
 			t.Errorf("%s %s of %s: %d, allowed %q", one.method, one.path, one.origin, w.Code, allowed)
 		}
 	}
+	// A browser asks before it sends a request with a header, and may then send it.
+	for path, want := range map[string]int{"/events": http.StatusNoContent, "/rank": http.StatusNoContent, "/varz": http.StatusForbidden, "/command": http.StatusForbidden} {
+		r := request(t, "OPTIONS", path, "")
+		r.Header.Set("Origin", "https://example.org")
+		r.Header.Set("Sec-Fetch-Site", "cross-site")
+		r.Header.Set("Access-Control-Request-Method", "GET")
+		r.Header.Set("Access-Control-Request-Headers", "authorization")
+		w := httptest.NewRecorder()
+		c.ServeHTTP(w, r)
+		h := w.Header()
+		if w.Code != want || (want == http.StatusNoContent) != (h.Get("Access-Control-Allow-Methods") == "GET" && strings.Contains(h.Get("Access-Control-Allow-Headers"), "Authorization") &&
+			h.Get("Access-Control-Allow-Origin") == "https://example.org" && h.Get("Access-Control-Max-Age") != "") {
+			t.Errorf("OPTIONS %s: %d %v", path, w.Code, h)
+		}
+	}
 	for mode, want := range map[string]int{"no-cors": http.StatusForbidden, "navigate": http.StatusOK} {
 		r := request(t, "GET", "/varz", "")
 		r.Header.Set("Sec-Fetch-Site", "cross-site")
@@ -240,6 +255,50 @@ func TestOrigins(t *testing.T) {
 	}
 	if _, err := console.New(nil, console.Options{Origins: []string{"*"}}); err == nil {
 		t.Error("* is accepted as an origin")
+	}
+}
+
+// TestOriginsWithPassword checks that a page of a configured site names its user in the address
+// or by a header, and has no session.
+func TestOriginsWithPassword(t *testing.T) {
+	t.Parallel()
+	srv, c := run(t, console.Options{Origins: []string{"https://example.org"}}, map[string]string{"requirepass": "pw"})
+	srv.Must("ACL", "SETUSER", "viewer", "on", ">public", "resetkeys", "resetchannels", "&news", "-@all", "+subscribe") // of the package comment
+	web := httptest.NewServer(c)
+	defer web.Close()
+	w := watch(t, web, "/events?channel=news&user=viewer&password=public", "Origin: https://example.org")
+	srv.Must("PUBLISH", "news", "hello")
+	w.expect(`data: {"channel":"news","message":"hello"}`)
+	w.cancel()
+	b := &browser{t, c, map[string]*http.Cookie{}}
+	b.login("default", "pw")
+	for _, one := range []struct {
+		path, origin, header string
+		want                 int // 400: the user is known, and nothing is named
+	}{
+		{"/events", "https://example.org", "", 401},
+		{"/events?user=viewer&password=public", "https://example.org", "", 400},
+		{"/rank?user=viewer&password=public", "https://example.org", "", 400},
+		{"/events?password=pw", "https://example.org", "", 400},
+		{"/events?user=viewer", "https://example.org", "", 401},
+		{"/events?user=viewer&password=x", "https://example.org", "", 401},
+		{"/events", "https://example.org", "Bearer viewer:public", 400},
+		{"/events?user=viewer&password=x", "https://example.org", "Bearer viewer:public", 400},
+		{"/events", "", "", 400}, // the session
+		{"/events", "http://localhost:8379", "", 400},
+		{"/events?user=viewer&password=x", "", "", 401},
+		{"/varz?user=viewer&password=x", "", "", 200},
+	} {
+		r := request(t, "GET", one.path, "")
+		if one.origin != "" {
+			r.Header.Set("Origin", one.origin)
+		}
+		if one.header != "" {
+			r.Header.Set("Authorization", one.header)
+		}
+		if got := b.do(r).StatusCode; got != one.want {
+			t.Errorf("%s of %q: %d, want %d", one.path, one.origin, got, one.want)
+		}
 	}
 }
 
@@ -314,16 +373,19 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// TestLoginLimit checks that failed logins are in ACL LOG, and limited per address.
+// TestLoginLimit checks that failed logins are in ACL LOG, and limited by address and user.
 func TestLoginLimit(t *testing.T) {
 	t.Parallel()
-	srv, c := run(t, console.Options{}, map[string]string{"requirepass": "pw"})
+	srv, c := run(t, console.Options{}, map[string]string{"requirepass": "pw", "user": "ann on >secret +@all"})
 	try := func(addr, password string) int {
 		r := request(t, "POST", "/command", `["PING"]`)
 		r.RemoteAddr = addr
 		r.Header.Set("Authorization", "Bearer "+password)
 		status, _ := serve(c, r)
 		return status
+	}
+	if got := try("[2001:db8::7]:5", "ann:secret"); got != http.StatusOK {
+		t.Fatalf("ann: %d", got)
 	}
 	failures := 0
 	for try("[2001:db8::1]:5", "x") == http.StatusUnauthorized {
@@ -336,6 +398,25 @@ func TestLoginLimit(t *testing.T) {
 	}
 	if got := try("[2001:db8::2]:6", "pw"); got != http.StatusTooManyRequests {
 		t.Errorf("another address of the network: %d", got)
+	}
+	// Others behind the address are not concerned, nor is what has worked there.
+	for range 20 {
+		try("[2001:db8::1]:5", "ann:guess")
+		try("[2001:db8::1]:5", "nosuch:guess")
+	}
+	for password, want := range map[string]int{"ann:secret": http.StatusOK, "ann:guess": http.StatusTooManyRequests, "other:x": http.StatusUnauthorized} {
+		if got := try("[2001:db8::9]:5", password); got != want {
+			t.Errorf("%s: %d, want %d", password, got, want)
+		}
+	}
+	srv.Must("ACL", "SETUSER", "ann", "resetpass", ">new")
+	for _, want := range []int{http.StatusUnauthorized, http.StatusTooManyRequests} {
+		if got := try("[2001:db8::9]:5", "ann:secret"); got != want {
+			t.Errorf("the password of before: %d, want %d", got, want)
+		}
+	}
+	if got := try("192.0.2.2:5", "ann:new"); got != http.StatusOK {
+		t.Errorf("ann elsewhere: %d", got)
 	}
 	if got := try("192.0.2.1:5", "pw"); got != http.StatusOK {
 		t.Errorf("another network: %d", got)

@@ -82,6 +82,13 @@
 // password of the default user). A browser has a session cookie. Without any of these the
 // request acts as the default user, if that needs no password.
 //
+// GET /events and GET /rank also take the parameters user and password, because an EventSource
+// has no headers. An address is less secret than a header: proxies log it, and a page shows it
+// to its readers. Make a user with the permission for those streams and nothing else:
+//
+//	ACL SETUSER viewer on >public resetkeys resetchannels &news -@all +subscribe
+//	new EventSource("https://zsetd.example.org/events?channel=news&user=viewer&password=public")
+//
 // # Security
 //
 // In protected mode, without a password of the default user, only loopback addresses are
@@ -90,7 +97,8 @@
 // rebinding). An Origin header must match it, except that the pages of
 // [Options].Origins may read /events and /rank. No request with the method GET changes data,
 // and only the content type application/json carries commands, which no form of another
-// site can send. Failed logins are limited per address and are in ACL LOG.
+// site can send. Failed logins are in ACL LOG. A user may fail ten times from an address, and
+// then once in 6 seconds; a password that has worked from there passes meanwhile.
 //
 // # Cost
 //

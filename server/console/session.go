@@ -1,7 +1,11 @@
 package console
 
 import (
+	"crypto/sha256"
+	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -71,55 +75,75 @@ func (s *sessions) end(id string) {
 }
 
 const (
-	loginBurst    = 10              // failed logins of an address at once
-	loginInterval = 6 * time.Second // time after which it may fail once more
-	maxAddresses  = 10000           // addresses that are remembered
+	loginBurst    = 10              // failed logins of a user from an address at once
+	loginInterval = 6 * time.Second // time after which one more may fail
+	maxLogins     = 10000           // users and addresses that are remembered
 )
 
-// limiter limits the failed logins of each address: a token bucket, which a failure empties
-// by one. An address is remembered until its bucket is full again.
+// limiter limits the failed logins of each user from each address: a token bucket, which a
+// failure empties by one. It is remembered until it is full again. A password that has worked
+// from an address passes, whatever others behind that address have tried.
 type limiter struct {
-	mu   sync.Mutex
-	full map[string]time.Time // the time at which the bucket is full
+	mu     sync.Mutex
+	secret string                          // of the digests, so that they tell nothing
+	full   map[[sha256.Size]byte]time.Time // the time at which the bucket is full
+	worked map[[sha256.Size]byte]struct{}  // of address, user and password
 }
 
-// allows reports whether an address may try to log in.
-func (l *limiter) allows(address string, now time.Time) bool {
+// digest returns a digest of parts of a login. The lock is held.
+func (l *limiter) digest(parts ...string) [sha256.Size]byte {
+	if l.full == nil {
+		l.secret, l.full, l.worked = newID(), map[[sha256.Size]byte]time.Time{}, map[[sha256.Size]byte]struct{}{}
+	}
+	return sha256.Sum256(fmt.Appendf(nil, "%s %q", l.secret, parts))
+}
+
+// allows reports whether a client at an address may log in.
+func (l *limiter) allows(address string, who identity, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.full[address].Sub(now) <= (loginBurst-1)*loginInterval
+	if _, passes := l.worked[l.digest(address, who.name, who.password)]; passes {
+		return true
+	}
+	return l.full[l.digest(address, who.name)].Sub(now) <= (loginBurst-1)*loginInterval
+}
+
+// succeeded records a login.
+func (l *limiter) succeeded(address string, who identity) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d := l.digest(address, who.name, who.password)
+	if _, known := l.worked[d]; !known && len(l.worked) >= maxLogins {
+		for one := range l.worked {
+			delete(l.worked, one)
+			break
+		}
+	}
+	l.worked[d] = struct{}{}
 }
 
 // failed records a failed login.
-func (l *limiter) failed(address string, now time.Time) {
+func (l *limiter) failed(address string, who identity, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.full == nil {
-		l.full = map[string]time.Time{}
-	}
-	if _, known := l.full[address]; !known && len(l.full) >= maxAddresses {
-		l.forget(now)
+	delete(l.worked, l.digest(address, who.name, who.password))
+	d := l.digest(address, who.name)
+	if _, known := l.full[d]; !known && len(l.full) >= maxLogins {
+		l.forget()
 	}
 	from := now
-	if at := l.full[address]; at.After(now) {
+	if at := l.full[d]; at.After(now) {
 		from = at
 	}
-	l.full[address] = from.Add(loginInterval)
+	l.full[d] = from.Add(loginInterval)
 }
 
-// forget removes the addresses whose buckets are full; if there is none, an arbitrary tenth,
-// so that the scan is rare.
-func (l *limiter) forget(now time.Time) {
-	for address, at := range l.full {
-		if !at.After(now) {
-			delete(l.full, address)
-		}
-	}
-	for address := range l.full {
-		if len(l.full) <= maxAddresses*9/10 {
-			return
-		}
-		delete(l.full, address)
+// forget removes the tenth with the fewest failures: names that are made up do not displace
+// that of a user whose password is guessed.
+func (l *limiter) forget() {
+	list := slices.SortedFunc(maps.Keys(l.full), func(a, b [sha256.Size]byte) int { return l.full[a].Compare(l.full[b]) })
+	for _, d := range list[:maxLogins/10] {
+		delete(l.full, d)
 	}
 }
 

@@ -25,7 +25,7 @@ func httpParameters() []Parameter {
 		text("http-hosts", "", func(c *Settings) *string { return &c.HTTP.Hosts }).words().immutable().hide().check(isHostList).
 			about("Names by which browsers reach the console, separated by spaces, besides addresses and names of the loopback; `*` means every name, which lets other sites reach it by DNS rebinding."),
 		text("http-origins", "", func(c *Settings) *string { return &c.HTTP.Origins }).words().immutable().hide().check(isOriginList).
-			about("Sites, as in `https://example.org`, separated by spaces, whose pages may read /events and /rank of the console, as the default user."),
+			about("Sites, as in `https://example.org`, separated by spaces, whose pages may read /events and /rank of the console, as the default user or as the user that the address names."),
 		yesNo("http-tls", false, func(c *Settings) *bool { return &c.HTTP.TLS }).immutable().hide().
 			about("Whether the console uses TLS, as the parameters whose names begin with `tls-` say."),
 	}
