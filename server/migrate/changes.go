@@ -56,6 +56,14 @@ func (c *changes) take() (keys map[keyAt]struct{}, whole bool) {
 	return keys, whole
 }
 
+// has reports whether a key has changed.
+func (c *changes) has(k keyAt) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, changed := c.keys[k]
+	return changed
+}
+
 // len returns the number of keys that have changed.
 func (c *changes) len() int {
 	c.mu.Lock()

@@ -144,7 +144,7 @@ func (m *move) verifyKeys(ctx context.Context, db int, keys []string, still bool
 	}
 	for some := range slices.Chunk(m.chosen(keys), compareKeys) {
 		if err := m.settle(ctx, db, some, still, "differs", func(keys []string) ([]string, error) {
-			return m.compare(ctx, here, there, keys, m.whole)
+			return m.compare(ctx, db, keys, m.whole && !still)
 		}); err != nil {
 			return err
 		}
@@ -192,6 +192,22 @@ func (m *move) settle(ctx context.Context, db int, keys []string, still bool, fa
 	}
 }
 
+// catchUp waits until what the sources have sent by now is applied.
+func (m *move) catchUp(ctx context.Context) error {
+	offsets, err := m.offsets(ctx)
+	if err != nil {
+		return err
+	}
+	for i, s := range m.sources {
+		for s.position().offset < offsets[i] {
+			if err := sleep(ctx, lagPoll); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // chosen returns those of keys whose values are compared: the same ones each time.
 func (m *move) chosen(keys []string) (list []string) {
 	if m.o.Verify == VerifyAll {
@@ -206,13 +222,32 @@ func (m *move) chosen(keys []string) (list []string) {
 	return list
 }
 
-// compare returns those of keys whose values differ. Unless the comparison is whole, large
-// values need only the same number of elements.
-func (m *move) compare(ctx context.Context, here, there redis.UniversalClient, keys []string, whole bool) (different []string, err error) {
+// compare returns those of keys whose values differ. Large ones are compared element by
+// element if whole is set, and by their number of elements otherwise.
+func (m *move) compare(ctx context.Context, db int, keys []string, whole bool) (different []string, err error) {
+	here, there := m.source(db), m.t.client(db)
+	keys, large, err := largeOf(ctx, here, keys)
+	if err != nil {
+		return nil, err
+	}
 	if !whole {
-		if keys, different, err = compareLarge(ctx, here, there, keys); err != nil {
+		if different, err = compareLengths(ctx, here, there, large); err != nil {
 			return nil, err
 		}
+	} else {
+		for _, v := range large {
+			l := largeComparison{m: m, here: side{here, m.sources[0].product}, there: side{there, m.t.product}, db: db, key: v.key}
+			same, err := l.compare(ctx, v.kind)
+			if err != nil {
+				return nil, err
+			}
+			if !same {
+				return nil, fmt.Errorf("verification failed: key %.100q differs", v.key)
+			}
+		}
+	}
+	if len(keys) == 0 {
+		return different, nil
 	}
 	limits := keyspace.DefaultLimits()
 	codec := rdb.NewCodec(&limits)
@@ -252,10 +287,21 @@ func (m *move) compare(ctx context.Context, here, there redis.UniversalClient, k
 	return different, nil
 }
 
-// compareLarge compares large values by their number of elements. It returns the other keys,
-// and those that differ.
-func compareLarge(ctx context.Context, here, there redis.UniversalClient, keys []string) (small, different []string, err error) {
-	p := here.Pipeline()
+// lengths are the commands that return the number of elements of values of a type; of
+// strings, of bytes.
+func lengths() map[string]string {
+	return map[string]string{"string": "STRLEN", "list": "LLEN", "set": "SCARD", "zset": "ZCARD", "hash": "HLEN", "stream": "XLEN"}
+}
+
+// sized is a large value.
+type sized struct {
+	key, kind string
+	length    int64
+}
+
+// largeOf divides keys into large ones and others.
+func largeOf(ctx context.Context, c redis.UniversalClient, keys []string) (small []string, large []sized, err error) {
+	p := c.Pipeline()
 	types := make([]*redis.StatusCmd, len(keys))
 	for i, k := range keys {
 		types[i] = p.Type(ctx, k)
@@ -263,59 +309,59 @@ func compareLarge(ctx context.Context, here, there redis.UniversalClient, keys [
 	if _, err := p.Exec(ctx); err != nil {
 		return nil, nil, err
 	}
-	lengths := map[string]string{"string": "STRLEN", "list": "LLEN", "set": "SCARD", "zset": "ZCARD", "hash": "HLEN", "stream": "XLEN"}
-	count := func(c redis.UniversalClient, keys []int, names []string) ([]int64, error) {
-		p := c.Pipeline()
-		replies := make([]*redis.Cmd, len(keys))
-		for n, i := range keys {
-			replies[n] = p.Do(ctx, lengths[types[i].Val()], names[i])
-		}
-		_, err := p.Exec(ctx)
-		if err != nil && strings.HasPrefix(err.Error(), "WRONGTYPE") {
-			err = nil
-		}
-		counts := make([]int64, len(keys))
-		for n, r := range replies {
-			counts[n], _ = r.Int64()
-		}
-		return counts, err
-	}
-	var some, large []int
+	var some []sized
 	for i, t := range types {
-		if lengths[t.Val()] == "" {
-			small = append(small, keys[i])
+		if lengths()[t.Val()] == "" {
+			small = append(small, keys[i]) // it does not exist
 		} else {
-			some = append(some, i)
+			some = append(some, sized{key: keys[i], kind: t.Val()})
 		}
 	}
-	if len(some) == 0 {
-		return small, nil, nil
-	}
-	a, err := count(here, some, keys)
-	if err != nil {
-		return nil, nil, err
-	}
-	var want []int64
-	for n, i := range some {
-		if limit := int64(largeElements); a[n] <= limit || types[i].Val() == "string" && a[n] <= 64*limit {
-			small = append(small, keys[i])
+	have, err := lengthsOf(ctx, c, some)
+	for i, v := range some {
+		if v.length = have[i]; v.length > largeElements && v.kind != "string" || v.length > 64*largeElements {
+			large = append(large, v)
 		} else {
-			large, want = append(large, i), append(want, a[n])
+			small = append(small, v.key)
 		}
 	}
-	if len(large) == 0 {
-		return small, nil, nil
+	return small, large, err
+}
+
+// lengthsOf returns the lengths of values; 0 for those that have another type.
+func lengthsOf(ctx context.Context, c redis.UniversalClient, values []sized) ([]int64, error) {
+	list := make([]int64, len(values))
+	if len(values) == 0 {
+		return list, nil
 	}
-	b, err := count(there, large, keys)
+	p := c.Pipeline()
+	replies := make([]*redis.Cmd, len(values))
+	for i, v := range values {
+		replies[i] = p.Do(ctx, lengths()[v.kind], v.key)
+	}
+	_, err := p.Exec(ctx)
+	if err != nil && strings.HasPrefix(err.Error(), "WRONGTYPE") {
+		err = nil
+	}
+	for i, r := range replies {
+		list[i], _ = r.Int64()
+	}
+	return list, err
+}
+
+// compareLengths returns the keys of large values that have another length at one side.
+func compareLengths(ctx context.Context, here, there redis.UniversalClient, values []sized) (different []string, err error) {
+	a, err := lengthsOf(ctx, here, values)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	for n, i := range large {
-		if b[n] != want[n] {
-			different = append(different, keys[i])
+	b, err := lengthsOf(ctx, there, values)
+	for i, v := range values {
+		if a[i] != b[i] {
+			different = append(different, v.key)
 		}
 	}
-	return small, different, nil
+	return different, err
 }
 
 // withoutDue returns a value without the members of a sorted set that are past their
