@@ -85,7 +85,7 @@ type Entry struct {
 	Key      string
 	Value    any   // nil if Err is not
 	Deadline int64 // milliseconds since 1970, 0 for none
-	Err      error // of a value that cannot be read, but was skipped
+	Err      error // of a value that cannot be read, or is damaged, but was skipped
 
 	// Library is the code of a library of functions, if the entry is a library and
 	// no key.
@@ -113,12 +113,6 @@ func IsBase(head []byte) bool {
 	return false
 }
 
-// IsManifest reports whether a file that begins with head is the manifest of an
-// append-only file of several parts.
-func IsManifest(head []byte) bool {
-	return regexp.MustCompile(`^(#[^\n]*\n)*file \S+ seq \d+ type [bhi]\b`).Match(head)
-}
-
 // FileInfo describes a file besides its keys.
 type FileInfo struct {
 	Version   int
@@ -131,7 +125,8 @@ type FileInfo struct {
 const ReadSize = 1 << 16
 
 // ReadFile visits the keys and the libraries of a file, one after the other. Only
-// one of them is in memory, besides those that visit keeps.
+// one of them is in memory, besides those that visit keeps. After a damaged value whose length is
+// known it goes on; the error of the file's checksum is [ErrChecksum], and comes last.
 func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, err error) {
 	in := &input{file: bufio.NewReaderSize(r, ReadSize), crc: c.crc}
 	head := in.next(headSize)
@@ -143,8 +138,9 @@ func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, e
 		return info, fmt.Errorf("unsupported format version %d: supported are 1 to %d (Redis up to 8.6) and %d (Valkey 9)", info.Version, versionNewest, versionValkey)
 	}
 	var e Entry
-	var deadlines deadlines // of the next key
-	var producers []byte    // of the next key
+	var deadlines deadlines    // of the next key
+	var producers []byte       // of the next key
+	before, keys := Entry{}, 0 // the latest key, and the number of them
 	for {
 		switch op := in.byte(); op {
 		case opEnd:
@@ -184,7 +180,16 @@ func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, e
 			in.length()
 		case opFunction:
 			code := string(in.text())
-			if in.bad {
+			if !in.sound() {
+				break
+			}
+			info.Functions++
+			if err := visit(Entry{Library: code}); err != nil {
+				return info, err
+			}
+		case opLegacyFunction:
+			code, wrong := in.legacyFunction()
+			if wrong != "" {
 				break
 			}
 			info.Functions++
@@ -193,7 +198,7 @@ func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, e
 			}
 		case opKeyMeta:
 			if !in.bad {
-				return info, fmt.Errorf("after key %.100q of database %d: %s", e.Key, e.DB, map[bool]string{
+				return info, fmt.Errorf("%s: %s", before.place(keys), map[bool]string{
 					false: "data of a module attached to a key can be neither read nor skipped",
 					true:  "the file was saved during a slot migration: save it again",
 				}[in.valkey])
@@ -215,24 +220,34 @@ func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, e
 			if s, ok := e.Value.(*sequence.Stream); ok && producers != nil {
 				aux := input{rest: producers}
 				aux.producers(s)
-				in.check(!aux.bad)
+				in.check(aux.sound())
 			}
 			deadlines, producers = nil, nil
-			switch {
-			case in.bad:
-			case errors.Is(e.Err, ErrFormat), errors.Is(e.Err, ErrType):
-				return info, fmt.Errorf("key %.100q of database %d, type %d: %w", e.Key, e.DB, op, e.Err)
-			default:
-				if err := visit(e); err != nil {
-					return info, err
-				}
+			if !in.sound() {
+				e.Value, e.Err = nil, ErrFormat
 			}
+			if in.bad || errors.Is(e.Err, ErrType) {
+				return info, in.problem(fmt.Errorf("key %.100q of database %d, type %d: %w", e.Key, e.DB, op, e.Err))
+			}
+			in.spoil = false
+			if err := visit(e); err != nil {
+				return info, err
+			}
+			before, keys = Entry{DB: e.DB, Key: e.Key}, keys+1
 			e = Entry{DB: e.DB}
 		}
-		if in.bad {
-			return info, in.problem(fmt.Errorf("%w, after key %.100q of database %d", ErrFormat, e.Key, e.DB))
+		if !in.sound() {
+			return info, in.problem(fmt.Errorf("%w, %s", ErrFormat, before.place(keys)))
 		}
 	}
+}
+
+// place describes the position behind the entry, the last one of so many keys.
+func (e *Entry) place(keys int) string {
+	if keys == 0 {
+		return "before the first key"
+	}
+	return fmt.Sprintf("after key %.100q of database %d", e.Key, e.DB)
 }
 
 // problem returns the error of reading the file if there is one, or else other.

@@ -53,9 +53,9 @@ func (c *Codec) Functions(b []byte) (codes []string, wrong string) {
 	return codes, ""
 }
 
-// errorText returns before, or now if before is empty and the input is bad.
+// errorText returns before, or now if before is empty and the input is bad or spoiled.
 func (in *input) errorText(before, now string) string {
-	if before == "" && in.bad {
+	if before == "" && !in.sound() {
 		return now
 	}
 	return before

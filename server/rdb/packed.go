@@ -9,14 +9,13 @@ import (
 // elements, in order, and report whether the string is valid, which is known only
 // at the end. Integers are yielded as text. The elements are borrowed.
 
-// eachListpack yields the elements of a listpack.
+// eachListpack yields the elements of a listpack. The number of elements in its header is not
+// looked at: Redis does not, either, unless it verifies payloads in depth.
 func eachListpack(b []byte, yield func([]byte)) bool {
 	if len(b) < 7 || binary.LittleEndian.Uint32(b) != uint32(len(b)) || b[len(b)-1] != 0xff {
 		return false
 	}
-	count := int(binary.LittleEndian.Uint16(b[4:]))
-	n := 0
-	for rest := b[6 : len(b)-1]; len(rest) > 0; n++ {
+	for rest := b[6 : len(b)-1]; len(rest) > 0; {
 		element, size, ok := packedElement(rest)
 		if !ok {
 			return false
@@ -29,7 +28,7 @@ func eachListpack(b []byte, yield func([]byte)) bool {
 		rest = rest[size+len(sizes):]
 		yield(element)
 	}
-	return count == n || count == 0xffff
+	return true
 }
 
 // packedText returns the n bytes of b behind a header, and the size of both.
@@ -183,7 +182,9 @@ func eachZipmap(b []byte, yield func([]byte)) bool {
 			if len(rest) < 5 {
 				return false
 			}
-			size, head = int(binary.LittleEndian.Uint32(rest[1:])), 5
+			if size, head = int(binary.LittleEndian.Uint32(rest[1:])), 5; size < 0xfe {
+				return false // it fits into one byte
+			}
 		}
 		free := 0
 		if n%2 == 1 { // values are followed by some unused bytes
@@ -199,7 +200,7 @@ func eachZipmap(b []byte, yield func([]byte)) bool {
 		yield(rest[head : head+size])
 		rest = rest[head+size+free:]
 	}
-	return n%2 == 0 && (b[0] >= 0xfe || int(b[0]) == n/2)
+	return n%2 == 0 && (b[0] == 0xfe || int(b[0]) == n/2)
 }
 
 // eachInt yields the elements of an intset.

@@ -313,8 +313,6 @@ func TestForeignTypes(t *testing.T) {
 		{"VALKEY011\xff", "unsupported format version 11"},
 		{"VALKEY080\xf3", "during a slot migration"},
 		{"REDIS0013\xf3", "data of a module attached to a key"},
-		{"REDIS0012\x16\x01k", "type 22: unknown value type: hashes whose fields have deadlines, as release candidates"},
-		{"REDIS0012\x17\x01k", "type 23: unknown value type: hashes whose fields have deadlines, as release candidates"},
 		{"VALKEY080\x17\x01k", `key "k" of database 0, type 23: unknown value type`},
 		{"REDIS0013\x1b\x01k", `key "k" of database 0, type 27: unknown value type`},
 		{"REDIS0007\x06\x01k", "type 6: unknown value type: module value of Redis before 4.0"},

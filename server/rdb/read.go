@@ -23,7 +23,7 @@ var (
 	// package.
 	ErrChecksum = errors.New("wrong version or checksum")
 
-	// ErrFormat is the error of data that no Redis writes.
+	// ErrFormat is the error of data that no Redis writes, or that are damaged.
 	ErrFormat = errors.New("bad data format")
 
 	// ErrEmpty is the error of collections without elements, which files of some
@@ -36,10 +36,6 @@ var (
 	// ErrType is the error of values of types that can neither be read nor skipped.
 	ErrType = errors.New("unknown value type")
 )
-
-// preview describes types that only release candidates of Redis 7.4 write. Valkey
-// uses one of their numbers for another type.
-const preview = "hashes whose fields have deadlines, as release candidates of Redis 7.4 wrote them"
 
 // intact reports whether the last eight bytes are the checksum of the others, or zero, which
 // stands for none.
@@ -64,7 +60,7 @@ func (c *Codec) Payload(b []byte) (any, error) {
 	in := input{rest: body, valkey: v == versionValkey}
 	kind := in.byte()
 	value, err := c.value(&in, kind)
-	if err == nil && in.bad {
+	if err == nil && !in.sound() {
 		err = ErrFormat
 	}
 	if err != nil {
@@ -73,8 +69,9 @@ func (c *Codec) Payload(b []byte) (any, error) {
 	return value, nil
 }
 
-// input is bytes to read: all of them in memory, or the contents of a file. Once it
-// has ended too early or was invalid it is bad, and yields zeros.
+// input is bytes to read: all of them in memory, or the contents of a file. Once it has ended
+// too early, or a length was invalid, it is bad and yields zeros. While it is only spoiled the
+// lengths are still known: the rest of the value is read, but not kept.
 type input struct {
 	rest  []byte // the unread bytes in memory
 	file  *bufio.Reader
@@ -82,6 +79,7 @@ type input struct {
 	crc   *crcTables
 	sum   uint64 // of the file up to chunk
 	bad   bool
+	spoil bool  // a value has invalid contents
 	err   error // the error of reading the file
 
 	valkey bool // the dialect: some numbers have other meanings there
@@ -111,6 +109,16 @@ func (in *input) fill(n int) {
 func (in *input) fail() {
 	in.bad, in.rest = true, nil
 }
+
+// check makes the input spoiled unless ok is true.
+func (in *input) check(ok bool) {
+	if !ok {
+		in.spoil = true
+	}
+}
+
+// sound reports whether the input is neither bad nor spoiled.
+func (in *input) sound() bool { return !in.bad && !in.spoil }
 
 // readLimit is the number of bytes that are read from a file at once, so that a false
 // length allocates little.
@@ -227,13 +235,11 @@ func (in *input) text() []byte {
 		full := in.length()
 		b := in.next(size)
 		if in.bad || full > math.MaxInt32*2 {
-			in.fail()
+			in.check(false)
 			return nil
 		}
 		out, ok := decompress(b, int(full))
-		if !ok {
-			in.fail()
-		}
+		in.check(ok)
 		return out
 	}
 	in.fail()
@@ -250,10 +256,8 @@ func (in *input) textScore() float64 {
 	case 255:
 		return math.Inf(-1)
 	default:
-		f, err := strconv.ParseFloat(string(in.next(uint64(n))), 64)
-		if err != nil {
-			in.fail()
-		}
+		f, ok := parseScore(in.next(uint64(n)))
+		in.check(ok)
 		return f
 	}
 }
@@ -283,8 +287,12 @@ func (c *Codec) value(in *input, kind byte) (any, error) {
 		return c.set(in, kind)
 	case typeZset, typeZset2, typeZsetTimed, typeZsetZiplist, typeZsetListpack:
 		return c.zset(in, kind)
-	case typeHash, typeHashTimed, typeHashZipmap, typeHashZiplist, typeHashListpack, typeHashListpackTTL:
+	case typeHash, typeHashValkey, typeHashTimed, typeHashZipmap, typeHashZiplist, typeHashListpack, typeHashListpackTTL:
 		return c.hash(in, kind)
+	case typeHashListpackTTLPreview:
+		if !in.valkey {
+			return c.hash(in, kind)
+		}
 	case typeStream, typeStream2, typeStream3, typeStream4:
 		return c.stream(in, kind)
 	case typeModule:
@@ -292,22 +300,8 @@ func (c *Codec) value(in *input, kind byte) (any, error) {
 	case typeModule2:
 		name, _ := in.skipModule()
 		return nil, fmt.Errorf("%w %s", ErrModule, name)
-	case typeHashValkey, typeHashValkey + 1:
-		if kind == typeHashValkey && in.valkey {
-			return c.hash(in, kind)
-		}
-		if !in.valkey {
-			return nil, fmt.Errorf("%w: %s", ErrType, preview)
-		}
 	}
 	return nil, ErrType
-}
-
-// check makes the input bad unless ok is true.
-func (in *input) check(ok bool) {
-	if !ok {
-		in.fail()
-	}
 }
 
 // node reads a node of a quicklist.
@@ -320,11 +314,11 @@ func (in *input) node(second bool, add func([]byte)) {
 	b := in.text()
 	switch {
 	case len(b) == 0:
-		in.fail()
+		in.check(false)
 	case container == plain:
 		add(b)
 	case container != packed:
-		in.fail()
+		in.check(false)
 	case second:
 		in.check(eachListpack(b, add))
 	default:
@@ -336,11 +330,11 @@ func (in *input) node(second bool, add func([]byte)) {
 func (c *Codec) list(in *input, n uint64, fill func(add func([]byte))) (any, error) {
 	l := new(sequence.List)
 	fill(func(b []byte) {
-		if !in.bad {
+		if in.sound() {
 			l.PushBack(b)
 		}
 	})
-	if in.bad {
+	if !in.sound() {
 		return nil, ErrFormat
 	}
 	if n == 0 || l.Len() == 0 {
@@ -353,7 +347,7 @@ func (c *Codec) list(in *input, n uint64, fill func(add func([]byte))) (any, err
 func (c *Codec) set(in *input, kind byte) (any, error) {
 	s := new(keyspace.Set)
 	add := func(b []byte) {
-		if !in.bad {
+		if in.sound() {
 			in.check(s.Add(c.Limits, keyspace.MemberOf(b)))
 		}
 	}
@@ -366,18 +360,15 @@ func (c *Codec) set(in *input, kind byte) (any, error) {
 		in.check(eachListpack(in.text(), add))
 	default:
 		n := in.length()
-		for i := range n {
+		for i := uint64(0); i < n && !in.bad; i++ {
 			b := in.text()
-			if in.bad {
-				break
-			}
-			if i == 0 {
+			if i == 0 && in.sound() {
 				s.Expect(c.Limits, keyspace.MemberOf(b), int(min(n, math.MaxInt32)))
 			}
 			add(b)
 		}
 	}
-	if in.bad {
+	if !in.sound() {
 		return nil, ErrFormat
 	}
 	if s.Len() == 0 {
@@ -400,7 +391,7 @@ func (c *Codec) zset(in *input, kind byte) (any, error) {
 	var deadlines []int64
 	add := func(member []byte, score float64) {
 		in.check(!math.IsNaN(score))
-		if !in.bad {
+		if in.sound() {
 			elements = append(elements, zset.Element{Member: protocol.View(member), Score: score})
 		}
 	}
@@ -429,11 +420,13 @@ func (c *Codec) zset(in *input, kind byte) (any, error) {
 			}
 			add(b, math.Float64frombits(in.uint64()))
 			if kind == typeZsetTimed {
-				deadlines = append(deadlines, in.deadline(0))
+				if at := in.deadline(); in.sound() {
+					deadlines = append(deadlines, at)
+				}
 			}
 		}
 	}
-	if in.bad {
+	if !in.sound() {
 		return nil, ErrFormat
 	}
 	if len(elements) == 0 {
@@ -457,10 +450,10 @@ func (c *Codec) zset(in *input, kind byte) (any, error) {
 	return s, nil
 }
 
-// deadline reads a deadline, of 8 bytes, not before least.
-func (in *input) deadline(least int64) int64 {
+// deadline reads a deadline, of 8 bytes.
+func (in *input) deadline() int64 {
 	at := int64(in.uint64())
-	in.check(at >= least && at < maxDeadline)
+	in.check(at >= 0 && at < maxDeadline)
 	return at
 }
 
@@ -477,7 +470,7 @@ const (
 func (c *Codec) hash(in *input, kind byte) (any, error) {
 	h := new(keyspace.Hash)
 	add := func(field, value []byte) {
-		if !in.bad {
+		if in.sound() {
 			in.check(h.Set(field, value, c.Limits))
 		}
 	}
@@ -488,7 +481,7 @@ func (c *Codec) hash(in *input, kind byte) (any, error) {
 	var inOrder []timedField // while the hash is small
 	deadline := func(field []byte, at int64) {
 		switch in.check(at >= 0 && at < maxDeadline); {
-		case at == 0 || in.bad:
+		case at == 0 || !in.sound():
 		case h.Table() == nil:
 			inOrder = append(inOrder, timedField{string(field), at})
 		default:
@@ -518,12 +511,14 @@ func (c *Codec) hash(in *input, kind byte) (any, error) {
 		in.check(eachZiplist(in.text(), part) && n%per == 0)
 	case typeHashListpack:
 		in.check(eachListpack(in.text(), part) && n%per == 0)
-	case typeHashListpackTTL:
+	case typeHashListpackTTL, typeHashListpackTTLPreview:
 		per = 3
-		in.deadline(0) // the earliest of them
+		if kind == typeHashListpackTTL {
+			in.deadline() // the earliest of them
+		}
 		in.check(eachListpack(in.text(), part) && n%per == 0)
 	case typeHashTimed:
-		base := in.deadline(0)
+		base := in.deadline()
 		for n := in.length(); n > 0 && !in.bad; n-- {
 			at := int64(min(in.length(), math.MaxInt64))
 			field := in.text()
@@ -533,14 +528,22 @@ func (c *Codec) hash(in *input, kind byte) (any, error) {
 			}
 			deadline(field, at)
 		}
-	case typeHashValkey:
+	case typeHashValkey: // and typeHashTimedPreview
 		for n := in.length(); n > 0 && !in.bad; n-- {
+			at := int64(0)
+			if !in.valkey {
+				at = int64(min(in.length(), math.MaxInt64))
+			}
 			field := in.text()
 			add(field, in.text())
-			if at := int64(in.uint64()); at != -1 {
+			if in.valkey {
+				if at = int64(in.uint64()); at == -1 {
+					continue
+				}
 				in.check(at > 0)
-				deadline(field, min(at, lastDeadline))
+				at = min(at, lastDeadline)
 			}
+			deadline(field, at)
 		}
 	default:
 		for n := in.length(); n > 0 && !in.bad; n-- {
@@ -548,7 +551,7 @@ func (c *Codec) hash(in *input, kind byte) (any, error) {
 			add(field, in.text())
 		}
 	}
-	if in.bad {
+	if !in.sound() {
 		return nil, ErrFormat
 	}
 	if h.Len() == 0 {

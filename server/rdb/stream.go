@@ -184,7 +184,7 @@ func (in *input) rawID() (id sequence.StreamID) {
 }
 
 // elements are the unread elements of a listpack. A missing one makes the input
-// bad.
+// spoiled.
 type elements struct {
 	in   *input
 	list [][]byte
@@ -192,7 +192,7 @@ type elements struct {
 
 func (e *elements) texts(n int) [][]byte {
 	if n < 0 || n > len(e.list) {
-		e.in.fail()
+		e.in.check(false)
 		return nil
 	}
 	t := e.list[:n]
@@ -213,16 +213,20 @@ func (e *elements) number() int64 {
 // stream reads a stream.
 func (c *Codec) stream(in *input, kind byte) (any, error) {
 	s := new(sequence.Stream)
-	for n := in.length(); n > 0 && !in.bad; n-- {
+	blocks := in.length()
+	for n := blocks; n > 0 && !in.bad; n-- {
 		in.block(s)
 	}
-	in.check(in.length() == uint64(s.Len()))
+	// The entries count: some versions of Redis wrote other numbers of them, and lesser last IDs.
+	in.check(in.length() == 0 || blocks > 0)
 	last, deleted, added := in.id(), sequence.StreamID{}, int64(s.Len())
 	if kind != typeStream {
 		in.id() // of the first entry
-		deleted, added = in.id(), int64(in.length())
+		deleted, added = in.id(), max(int64(in.length()), added)
 	}
-	in.check(!last.Less(s.LastID()) && added >= 0)
+	if last.Less(s.LastID()) {
+		last = s.LastID()
+	}
 	s.SetID(last, added, deleted)
 	for n := in.length(); n > 0 && !in.bad; n-- {
 		in.group(s, kind)
@@ -232,7 +236,7 @@ func (c *Codec) stream(in *input, kind byte) (any, error) {
 	} else {
 		s.SetIdempotenceLimits(c.Limits.Stream.Idempotence)
 	}
-	if in.bad {
+	if !in.sound() {
 		return nil, ErrFormat
 	}
 	return s, nil
@@ -242,20 +246,19 @@ func (c *Codec) stream(in *input, kind byte) (any, error) {
 func (in *input) producers(s *sequence.Stream) {
 	const always = -1 // their time is not over
 	limits := sequence.IdempotenceLimits{Seconds: int64(in.length()), Most: int64(in.length())}
-	if in.check(limits.Valid()); in.bad {
-		return
+	if in.check(limits.Valid()); in.sound() {
+		s.SetIdempotenceLimits(limits)
 	}
-	s.SetIdempotenceLimits(limits)
 	for n := in.length(); n > 0 && !in.bad; n-- {
 		producer := in.text()
 		for k := in.length(); k > 0 && !in.bad; k-- {
 			name, id := in.text(), in.id()
-			if in.check(len(producer) > 0 && len(name) > 0); !in.bad {
+			if in.check(len(producer) > 0 && len(name) > 0); in.sound() {
 				s.Identify(producer, name, id, always)
 			}
 		}
 	}
-	if added, twice := in.length(), in.length(); !in.bad {
+	if added, twice := in.length(), in.length(); in.sound() {
 		s.SetIdentified(added, twice)
 	}
 }
@@ -266,17 +269,20 @@ func (in *input) block(s *sequence.Stream) {
 	in.check(len(key) == 16)
 	e := elements{in: in}
 	in.check(eachListpack(in.text(), func(b []byte) { e.list = append(e.list, b) }))
-	if in.bad {
+	if !in.sound() {
 		return
 	}
 	first := sequence.StreamID{Ms: binary.BigEndian.Uint64(key), Seq: binary.BigEndian.Uint64(key[8:])}
-	live, dead := e.number(), e.number()
+	e.texts(2) // the numbers of entries and of deleted ones
 	fields := e.texts(int(min(e.number(), math.MaxInt32)))
-	in.check(e.number() == 0 && live >= 0 && dead >= 0 && live+dead > 0)
-	if in.check(!in.bad && s.LoadBlock(first, fields)); in.bad {
+	in.check(e.number() == 0)
+	if len(e.list) == 0 && in.sound() {
+		return // without entries it is no block here
+	}
+	if in.check(in.sound() && s.LoadBlock(first, fields)); !in.sound() {
 		return
 	}
-	for len(e.list) > 0 && !in.bad {
+	for len(e.list) > 0 {
 		before := len(e.list)
 		flags := e.number()
 		ms, seq := e.number(), e.number()
@@ -292,17 +298,11 @@ func (in *input) block(s *sequence.Stream) {
 		}
 		size := int64(before - len(e.list))
 		in.check(e.number() == size)
-		if in.bad {
+		if !in.sound() {
 			return
 		}
 		in.check(s.LoadEntry(id, pairs, flags&entryDeleted != 0))
-		if flags&entryDeleted != 0 {
-			dead--
-		} else {
-			live--
-		}
 	}
-	in.check(live == 0 && dead == 0)
 }
 
 // group reads a group.
@@ -310,39 +310,48 @@ func (in *input) group(s *sequence.Stream, kind byte) {
 	name, last := in.text(), in.id()
 	read := s.Position(last)
 	if kind != typeStream {
-		read = int64(in.length())
+		read = max(int64(in.length()), sequence.UnknownRead)
 	}
-	if in.check(s.Group(name) == nil && read >= sequence.UnknownRead); in.bad {
-		return
+	in.check(s.Group(name) == nil)
+	var g *sequence.Group
+	if in.sound() {
+		g = s.AddGroup(name, last, read)
 	}
-	g := s.AddGroup(name, last, read)
 	pending := map[sequence.StreamID]sequence.Pending{}
 	n := in.length()
 	for ; n > 0 && !in.bad; n-- {
 		p := sequence.Pending{ID: in.rawID(), Time: int64(in.uint64()), Count: int64(in.length())}
-		_, twice := pending[p.ID]
-		in.check(!twice)
+		if _, twice := pending[p.ID]; twice || !in.sound() {
+			in.check(false)
+			continue
+		}
 		pending[p.ID] = p
 	}
+	owned := 0
 	for n = in.length(); n > 0 && !in.bad; n-- {
 		name, seen := in.text(), int64(in.uint64())
 		active := seen
 		if kind == typeStream3 || kind == typeStream4 {
 			active = int64(in.uint64())
 		}
-		if in.check(g.Consumer(name) == nil); in.bad {
-			return
+		in.check(in.sound() && g.Consumer(name) == nil)
+		var consumer *sequence.Consumer
+		if in.sound() {
+			consumer = g.AddConsumer(name, seen)
+			g.SetTimes(consumer, seen, active)
 		}
-		consumer := g.AddConsumer(name, seen)
-		g.SetTimes(consumer, seen, active)
 		for k := in.length(); k > 0 && !in.bad; k-- {
 			id := in.rawID()
 			p, ok := pending[id]
-			if in.check(ok); !in.bad {
-				g.Deliver(consumer, id, p.Time, p.Count)
-				delete(pending, id)
+			if in.check(ok); !in.sound() {
+				continue
 			}
+			before, twice := g.Pending(id)
+			if in.check(!twice || g.Owner(before) != consumer); !twice {
+				owned++
+			}
+			g.Deliver(consumer, id, p.Time, p.Count) // the last of several owners has it, as in Redis
 		}
 	}
-	in.check(len(pending) == 0)
+	in.check(owned == len(pending))
 }

@@ -34,10 +34,16 @@ const (
 	typeStream2         = 19
 	typeSetListpack     = 20
 	typeStream3         = 21
-	typeHashValkey      = 22 // in Valkey; see also preview
 	typeHashTimed       = 24
 	typeHashListpackTTL = 25
 	typeStream4         = 26
+
+	// Release candidates of Redis 7.4 wrote hashes whose fields have deadlines in types of
+	// their own: without the earliest deadline, to which those of typeHashTimed are relative.
+	// Valkey has another type of the same number.
+	typeHashTimedPreview       = 22
+	typeHashValkey             = 22
+	typeHashListpackTTLPreview = 23
 
 	// typeZsetTimed is zsetd's own type: like typeZset2, and each score is followed
 	// by 8 bytes more, the member's deadline.
