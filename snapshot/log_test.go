@@ -424,6 +424,17 @@ func TestSalvageLog(t *testing.T) {
 		"the metas":           func(file []byte) { clear(file[:2*pageSize]) },
 		"a meta":              func(file []byte) { file[pageHeader+20] ^= 1 },
 		"the other meta":      func(file []byte) { file[pageSize+pageHeader+20] ^= 1 },
+		"all but the log":     func(file []byte) { clear(file[:at/pageSize*pageSize]); clear(file[at+logSize:]) },
+		"the manifests": func(file []byte) {
+			for rest := file; ; {
+				i := bytes.Index(rest, []byte(manifestName))
+				if i < 0 {
+					break
+				}
+				rest = rest[i+len(manifestName):]
+				rest[0] ^= 1
+			}
+		},
 	} {
 		if got, s := salvaged(what, damage); !slices.Equal(got, want) || len(s.Pages) == 0 {
 			t.Errorf("%s: %d of %d groups, %v", what, len(got), len(want), s.Pages)
@@ -581,5 +592,43 @@ func TestOneSyncPerGroup(t *testing.T) {
 	logWrite(t, f, "first")
 	if want := []string{"append", "sync log"}; !slices.Equal(ops, want) {
 		t.Errorf("a write is %q, want %q", ops, want)
+	}
+}
+
+// TestSalvageLogGenerations checks which blocks make a log if a file has those of several
+// generations: without a manifest those of the highest.
+func TestSalvageLogGenerations(t *testing.T) {
+	var file []byte
+	page := func(generations ...uint64) {
+		at := len(file)
+		for i, generation := range generations {
+			g := group{time: time.Unix(1e9, 0)}
+			payload, err := g.appendHead(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			payload = fmt.Appendf(payload, "%d of %d", i, generation)
+			file = appendBlocks(file, block{generation: generation, index: uint32(i), group: uint32(i + 1)}, payload)
+		}
+		file = append(file, make([]byte, at+pageSize-len(file))...)
+	}
+	page()
+	page()
+	page(3, 5, 4)
+	page(5, 3, 5, 4)
+	for generation, want := range map[uint64]string{
+		0: "5: [0 of 5 1 of 5 2 of 5] 3",
+		3: "3: [0 of 3 1 of 3] 2",
+		4: "4: [2 of 4 3 of 4] 4",
+		6: "0: [] 0",
+	} {
+		from, groups, last := salvageLog(bytes.NewReader(file), int64(len(file)), generation)
+		var records []string
+		for _, g := range groups {
+			records = append(records, string(g.records))
+		}
+		if got := fmt.Sprint(from, ": ", records, " ", last); got != want {
+			t.Errorf("generation %d: %s, want %s", generation, got, want)
+		}
 	}
 }

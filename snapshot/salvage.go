@@ -202,7 +202,7 @@ func salvage(r io.ReaderAt, size int64, v Visitor) (Salvaged, error) {
 	generation := s.Manifest.Generation
 	s.choose()
 	s.chooseGroups(r, size, generation)
-	if len(s.bases) == 0 && len(s.parts) == 0 && !s.manifest {
+	if len(s.bases)+len(s.parts)+len(s.groups) == 0 && !s.manifest {
 		if s.foreign > 0 || errors.Is(errors.Join(s.Pages...), ErrForeign) {
 			return s.Salvaged, ErrForeign
 		}
