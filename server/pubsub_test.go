@@ -139,3 +139,33 @@ func TestManyTooFarBehind(t *testing.T) {
 		t.Errorf("%d were disconnected", srv.OutputLimitDisconnections)
 	}
 }
+
+// TestMessageAfterLarge checks that a message is sent alone after one that is larger than the
+// buffer that is kept, in both versions of the protocol and for each kind of message.
+func TestMessageAfterLarge(t *testing.T) {
+	srv, err := newEngine(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	for _, version := range []string{"2", "3"} {
+		for name, test := range map[string]struct{ subscribe, publish string }{
+			"channel": {"SUBSCRIBE c", "PUBLISH"}, "pattern": {"PSUBSCRIBE *", "PUBLISH"}, "shard": {"SSUBSCRIBE c", "SPUBLISH"},
+		} {
+			c := pipe(t, srv)
+			c.send("HELLO " + version + "\r\n" + test.subscribe + "\r\n")
+			c.reply()
+			c.reply()
+			for _, n := range []int{1, 200, 70_000, 2, 300_000, 3, 65_500, 65_536, 4} {
+				message := strings.Repeat("m", n)
+				must(t, srv, test.publish+" c "+message+" -> 1")
+				got, ok := c.reply().([]any)
+				if !ok || got[len(got)-1] != message || len(got) > 4 {
+					t.Fatalf("RESP%s, %s: a message of %d bytes arrives as %.100v", version, name, n, got)
+				}
+			}
+			c.Close()
+			eventually(t, "the subscription ends", func() bool { return say(srv, test.publish+" c x") == "0" })
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/ecdsa"
 	"crypto/x509"
+	"encoding/asn1"
 	"encoding/pem"
 	"os"
 	"path/filepath"
@@ -23,7 +24,7 @@ func TestTLSKeyPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	files, _ := filepath.Glob("testdata/tls/pkcs8-*.enc")
-	if len(files) < 6 {
+	if len(files) < 7 { // pkcs8-iter-1 was written with -iter 1
 		t.Fatalf("only %q", files)
 	}
 	for _, path := range files {
@@ -91,6 +92,29 @@ func TestTLSKeyDamaged(t *testing.T) {
 			damaged := bytes.Clone(block.Bytes)
 			damaged[i] ^= x
 			decryptPKCS8(damaged, "secret")
+		}
+	}
+}
+
+// TestTLSKeyIterations checks the bounds of the work that a key file may ask for.
+func TestTLSKeyIterations(t *testing.T) {
+	file, err := os.ReadFile("testdata/tls/pkcs8-iter-1.enc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(file)
+	for iterations, want := range map[int]error{0: errKeyMethod, -1: errKeyMethod, 1: nil, 2: errKeyPassword, 10_000_001: errKeyMethod} {
+		var k encryptedKey
+		if _, err := asn1.Unmarshal(block.Bytes, &k); err != nil {
+			t.Fatal(err)
+		}
+		k.Scheme.Parameters.Derivation.Parameters.Iterations = iterations
+		der, err := asn1.Marshal(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := decryptPKCS8(der, "secret"); err != want {
+			t.Errorf("%d iterations: %v, want %v", iterations, err, want)
 		}
 	}
 }
