@@ -470,9 +470,8 @@ func (s *Session) Progress() int64 {
 func (s *Session) FinishHalfClosed() bool {
 	s.Engine.Mu.Lock() // also while a script lends the lock
 	defer s.Engine.Mu.Unlock()
-	writing := s.Flushing.Load() != 0
-	drained := s.waiting() == 0 && !writing
-	if s.End == Killed || !writing && (s.Blocked != nil || s.blockedUpstream() || s.paused() || s.subscriptions.Len() > 0 || s.monitoring || drained && !s.withheld && s.postponed == nil && !s.awaitsReplies()) {
+	unwritten := s.Flushing.Load() != 0 || s.withheld
+	if s.End == Killed || !unwritten && (s.Blocked != nil || s.blockedUpstream() || s.paused() || s.subscriptions.Len() > 0 || s.monitoring || s.waiting() == 0 && s.postponed == nil && !s.awaitsReplies()) {
 		return false
 	}
 	if !s.halfClosed {
