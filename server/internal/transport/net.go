@@ -196,7 +196,9 @@ func (c *netConn) talk() {
 // read reads the next input.
 func (c *netConn) read() (n int, err error) {
 	if c.raw == nil || !canReadNow {
-		return c.nc.Read(c.space())
+		space := c.space()
+		c.note()
+		return c.nc.Read(space)
 	}
 	c.got, c.failed = 0, nil
 	err = c.raw.Read(c.ready)
