@@ -103,7 +103,11 @@ func (c *Console) openAs(ctx context.Context, who identity, addr string) (*conn,
 
 // connect returns a connection in memory of a user, with a name for CLIENT LIST.
 func (c *Console) connect(ctx context.Context, who identity, name string) (*conn, error) {
-	nc, err := c.dial(ctx)
+	size := replyBuffer
+	if name == feedName {
+		size = feedBuffer
+	}
+	nc, err := c.dial(ctx, size)
 	if err != nil {
 		return nil, err
 	}
@@ -166,6 +170,9 @@ func (c *Console) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case errLimited:
 		status = http.StatusTooManyRequests
 		w.Header().Set("Retry-After", "60")
+	}
+	if _, is := err.(limitError); is {
+		status = http.StatusTooManyRequests
 	}
 	fail(w, status, err.Error())
 }

@@ -18,17 +18,23 @@ type conn struct {
 	rename func(string) string // CommandName of the server
 }
 
-// replyBuffer is the size of the buffer of replies in bytes.
-const replyBuffer = 16 << 10
+// Sizes of the buffer of replies in bytes.
+const (
+	replyBuffer = 16 << 10
+	feedBuffer  = 1 << 10 // of a source of events
+)
 
-// dial connects. The connection is closed when ctx ends.
-func (c *Console) dial(ctx context.Context) (*conn, error) {
+// feedName is the name of the connections of sources of events.
+const feedName = "http:events"
+
+// dial connects, with a buffer of so many bytes for replies. The connection is closed when ctx ends.
+func (c *Console) dial(ctx context.Context, buffer int) (*conn, error) {
 	nc, err := c.srv.Dialer()(ctx, "", "")
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { nc.Close() })
-	return &conn{nc, bufio.NewReaderSize(nc, replyBuffer), stop, c.srv.CommandName}, nil
+	return &conn{nc, bufio.NewReaderSize(nc, buffer), stop, c.srv.CommandName}, nil
 }
 
 func (c *conn) close() {

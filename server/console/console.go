@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -82,7 +83,6 @@ type Console struct {
 	logins   limiter
 
 	connections atomic.Int64 // of Serve
-	streams     atomic.Int64
 	maxClients  atomic.Int64 // the parameter maxclients when it was read last
 
 	ctx    context.Context // ends with Close
@@ -94,6 +94,10 @@ type Console struct {
 	servers map[*http.Server]struct{}
 	feeds   map[feedKey]*feed
 	ranks   map[rankKey]*rankFeed
+	served  map[*stream]struct{}
+	streams int            // with those that are about to open
+	counts  map[string]int // streams by address and by user
+	limits  streamLimits   // as read last
 }
 
 // errClosed is the error of a request after Close.
@@ -105,7 +109,8 @@ const defaultMaxClients = 100
 // New returns a console of srv. The caller must call Close, before or after that of srv.
 func New(srv *server.Server, o Options) (*Console, error) {
 	c := &Console{srv: srv, o: o, log: o.Logger, hosts: map[string]bool{}, mux: http.NewServeMux(),
-		origin: http.NewCrossOriginProtection(), servers: map[*http.Server]struct{}{}, feeds: map[feedKey]*feed{}, ranks: map[rankKey]*rankFeed{}}
+		origin: http.NewCrossOriginProtection(), servers: map[*http.Server]struct{}{}, feeds: map[feedKey]*feed{}, ranks: map[rankKey]*rankFeed{},
+		served: map[*stream]struct{}{}, counts: map[string]int{}, limits: streamLimits{clients: defaultMaxClients}}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
@@ -124,9 +129,9 @@ func New(srv *server.Server, o Options) (*Console, error) {
 	c.maxClients.Store(defaultMaxClients)
 	c.ctx, c.cancel = context.WithCancel(server.Apart(context.Background()))
 	c.mux.HandleFunc("POST /command", c.command)
-	c.mux.HandleFunc("GET /events", c.streamed(c.events))
-	c.mux.HandleFunc("GET /rank", c.streamed(c.rank))
-	c.mux.HandleFunc("GET /stats", c.streamed(c.stats))
+	c.mux.HandleFunc("GET /events", c.events)
+	c.mux.HandleFunc("GET /rank", c.rank)
+	c.mux.HandleFunc("GET /stats", c.stats)
 	c.mux.HandleFunc("GET /log", c.logs)
 	c.mux.HandleFunc("GET /varz", c.varz)
 	c.mux.HandleFunc("GET /metrics", c.metrics)
@@ -149,8 +154,12 @@ func (c *Console) Close() error {
 	for s := range c.servers {
 		s.Close()
 	}
+	streams := slices.Collect(maps.Keys(c.served))
 	c.mu.Unlock()
 	c.cancel()
+	for _, s := range streams {
+		s.stop()
+	}
 	c.work.Wait()
 	return nil
 }

@@ -52,8 +52,15 @@ func (c *Console) events(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	v := &viewer{wake: make(chan struct{}, 1)}
-	defer c.leave(v)
+	s, err := c.newStream(r, who)
+	if err != nil {
+		c.refuse(w, r, err)
+		return
+	}
+	defer s.abandon()
+	v := &viewer{s: s}
+	s.take = v.take
+	s.leave = append(s.leave, func() { c.leave(v) })
 	var from, to string // the entries of the stream that the client has missed
 	for _, key := range keys {
 		if key.kind == ofKey {
@@ -72,18 +79,16 @@ func (c *Console) events(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	s, err := newStream(w)
-	if err != nil {
+	if s.begin(w, r) != nil {
 		return
 	}
 	if from != "" {
 		if err := nc.replay(s, keys[len(keys)-1], from, to); err != nil {
-			s.end(err)
-			return
+			s.take = func() ([]byte, time.Duration, error) { return nil, 0, err }
 		}
 	}
 	nc.close()
-	v.show(s, r)
+	s.serve(r)
 }
 
 // refuseSource responds to a request whose subscription has failed.
@@ -226,7 +231,7 @@ var errEnded = errors.New("the stream has ended: the server has closed the subsc
 // read follows a source.
 func (c *Console) read(ctx context.Context, f *feed, who identity) error {
 	key := f.key
-	nc, err := c.connect(ctx, who, "http:events")
+	nc, err := c.connect(ctx, who, feedName)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 // healthz serves GET /healthz: whether the server answers. It needs no user.
 func (c *Console) healthz(w http.ResponseWriter, r *http.Request) {
 	c.report(w, r, func(ctx context.Context) error {
-		nc, err := c.dial(ctx)
+		nc, err := c.dial(ctx, feedBuffer)
 		if err != nil {
 			return err
 		}

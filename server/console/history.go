@@ -91,11 +91,21 @@ func (c *Console) sampling() {
 	defer tick.Stop()
 	for {
 		c.takeSample()
+		c.beat(time.Now())
 		select {
 		case <-tick.C:
 		case <-c.ctx.Done():
 			return
 		}
+	}
+}
+
+// beat lets streams that are silent write a comment line.
+func (c *Console) beat(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for s := range c.served {
+		s.beat(now)
 	}
 }
 
@@ -265,7 +275,7 @@ func percentile(buckets map[int64]int64, share float64) *float64 {
 
 // stats serves GET /stats.
 func (c *Console) stats(w http.ResponseWriter, r *http.Request) {
-	nc, _, err := c.open(r)
+	nc, who, err := c.open(r)
 	if err != nil {
 		c.refuse(w, r, err)
 		return
@@ -276,7 +286,15 @@ func (c *Console) stats(w http.ResponseWriter, r *http.Request) {
 		c.refuseSource(w, r, err)
 		return
 	}
-	v := &viewer{wake: make(chan struct{}, 1)}
+	s, err := c.newStream(r, who)
+	if err != nil {
+		c.refuse(w, r, err)
+		return
+	}
+	defer s.abandon()
+	v := &viewer{s: s}
+	s.take = v.take
+	s.leave = append(s.leave, v.leave)
 	event := []byte("event: history\ndata: [")
 	h := &c.history
 	h.mu.Lock()
@@ -288,12 +306,9 @@ func (c *Console) stats(w http.ResponseWriter, r *http.Request) {
 	}
 	v.follow(h.feed, nil)
 	h.mu.Unlock()
-	defer v.leave()
-	s, err := newStream(w)
-	if err != nil || s.write(append(event, "]\n\n"...)) != nil {
-		return
+	if s.begin(w, r) == nil && s.write(append(event, "]\n\n"...)) == nil {
+		s.serve(r)
 	}
-	v.show(s, r)
 }
 
 // ms formats a time of a reply, which is in seconds, as milliseconds.

@@ -45,8 +45,10 @@ type standing struct {
 // rankViewer is one stream of a member's rank.
 type rankViewer struct {
 	member string
-	wake   chan struct{} // of capacity 1
+	s      *stream
 	rate   int
+	shown  standing // what was written last
+	begun  bool     // something was written
 
 	// Under the lock of the feed.
 	index int // in the viewers of the member
@@ -80,7 +82,7 @@ func (c *Console) rank(w http.ResponseWriter, r *http.Request) {
 	}
 	nc.close()
 	q := r.URL.Query()
-	v := &rankViewer{member: q.Get("member"), wake: make(chan struct{}, 1), rate: defaultRate}
+	v := &rankViewer{member: q.Get("member"), rate: defaultRate}
 	if q.Get("rate") != "" {
 		v.rate, err = strconv.Atoi(q.Get("rate"))
 	}
@@ -92,10 +94,17 @@ func (c *Console) rank(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, fmt.Sprintf("ERR key and member are needed, and rate is between 1 and %d", maxRate))
 		return
 	}
+	if v.s, err = c.newStream(r, who); err != nil {
+		c.refuse(w, r, err)
+		return
+	}
+	defer v.s.abandon()
+	v.s.arrived = make(chan struct{}, 1)
 	f := c.watch(v, key, who)
-	defer c.unwatch(f, v)
+	v.s.take = func() ([]byte, time.Duration, error) { return f.take(v) }
+	v.s.leave = append(v.s.leave, func() { c.unwatch(f, v) })
 	select {
-	case <-v.wake:
+	case <-v.s.arrived:
 	case <-r.Context().Done():
 		return
 	}
@@ -103,8 +112,8 @@ func (c *Console) rank(w http.ResponseWriter, r *http.Request) {
 		c.refuseSource(w, r, err)
 		return
 	}
-	if s, err := newStream(w); err == nil {
-		f.show(v, s, r)
+	if v.s.begin(w, r) == nil {
+		v.s.serve(r)
 	}
 }
 
@@ -164,7 +173,7 @@ func (c *Console) unwatch(f *rankFeed, v *rankViewer) {
 	}
 }
 
-func (v *rankViewer) notify() { signal(v.wake) }
+func (v *rankViewer) notify() { v.s.notify() }
 
 // end ends the streams of all viewers.
 func (f *rankFeed) end(err error) {
@@ -189,32 +198,15 @@ func (f *rankFeed) standing(v *rankViewer) (standing, error) {
 	return v.now, v.err
 }
 
-// show writes the rank of a member when it changes, at most rate times a second.
-func (f *rankFeed) show(v *rankViewer, s *stream, r *http.Request) {
-	var shown standing
-	for first := true; ; first = false {
-		now, err := f.standing(v)
-		if err != nil {
-			s.end(err)
-			return
-		}
-		if first || now.rank != shown.rank || now.score != shown.score || now.there != shown.there {
-			if s.write(now.appendEvent(nil)) != nil {
-				return
-			}
-			shown = now
-			pause := time.NewTimer(f.pause(v.rate, feedRate))
-			select {
-			case <-pause.C:
-			case <-r.Context().Done():
-				pause.Stop()
-				return
-			}
-		}
-		if !s.await(v.wake, r.Context()) {
-			return
-		}
+// take returns the rank of a member when it has changed, at most rate times a second. It is
+// called by the stream of v.
+func (f *rankFeed) take(v *rankViewer) (event []byte, pause time.Duration, err error) {
+	now, err := f.standing(v)
+	if err != nil || v.begun && now.rank == v.shown.rank && now.score == v.shown.score && now.there == v.shown.there {
+		return nil, 0, err
 	}
+	v.shown, v.begun = now, true
+	return now.appendEvent(nil), f.pause(v.rate, feedRate), nil
 }
 
 // pause returns the interval of a rate, or a longer one with which all viewers together do not

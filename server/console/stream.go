@@ -1,11 +1,18 @@
 package console
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
+
+	"github.com/zsetd/zsetd/protocol"
 )
 
 const (
@@ -15,63 +22,262 @@ const (
 	feedKeep    = 15 * time.Second      // time after which a silent feed drops what it keeps
 	minPause    = 10 * time.Millisecond // shortest interval between wakes of the viewers of a feed
 	maxPause    = 100 * time.Millisecond
-	viewerPause = 30 * time.Microsecond // added to the interval for each viewer
-	reconnectMs = "2000"                // pause of a browser before it connects again
+	viewerPause = 30 * time.Microsecond  // added to the interval for each viewer
+	limitTime   = 100 * time.Millisecond // time for an answer about the limits
+	reconnectMs = "2000"                 // pause of a browser before it connects again
 )
 
 // errSlowViewer ends the stream of a viewer that is behind by more than feedBytes.
 var errSlowViewer = errors.New("the stream has ended: messages arrive faster than they are read")
 
 // stream is a response with Server-Sent Events, as in the section of that name of the HTML
-// standard.
+// standard. It takes over the connection of a request of HTTP/1.1: while it is silent it has
+// one goroutine, which notices the end of the client, and no buffers. Events are written by a
+// goroutine that exists as long as there are some.
 type stream struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	written time.Time // when write was called last
+	c       *Console
+	out     streamWriter
+	taken   bool          // out is the connection of the request
+	arrived chan struct{} // of capacity 1: notify was called; may be nil
+	done    chan struct{} // closed when the stream has ended
+
+	// take returns the next events, none if there are none, for how long the stream wants no
+	// further ones, and the reason for its end. The bytes must not be changed.
+	take  func() (events []byte, pause time.Duration, err error)
+	leave []func() // ends what take reads from, and the count of the stream
+
+	mu      sync.Mutex
+	started bool // events may be written
+	running bool // a goroutine writes, or timer will start one
+	again   bool // notify was called meanwhile
+	ended   bool
+	timer   *time.Timer // of a pause
+	written time.Time   // when write was called last
 }
 
-// newStream begins a response. The caller ends it with a return from the handler.
-func newStream(w http.ResponseWriter) (*stream, error) {
+// streamWriter is where a stream writes: a connection, or a response.
+type streamWriter interface {
+	io.WriteCloser
+	SetWriteDeadline(time.Time) error
+}
+
+// responseWriter is a response as the streamWriter of a stream.
+type responseWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+func (w responseWriter) Write(b []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(b)
+	return n, errors.Join(err, w.control.Flush())
+}
+
+// SetWriteDeadline implements streamWriter. Not every ResponseWriter has deadlines.
+func (w responseWriter) SetWriteDeadline(t time.Time) error {
+	w.control.SetWriteDeadline(t)
+	return nil
+}
+
+// Close implements io.Closer. The handler ends the response.
+func (w responseWriter) Close() error { return nil }
+
+// newStream returns a stream of a user, unless there are too many. The caller calls serve, or
+// abandon.
+func (c *Console) newStream(r *http.Request, who identity) (*stream, error) {
+	leave, err := c.admitStream(r, who)
+	if err != nil {
+		return nil, err
+	}
+	return &stream{c: c, done: make(chan struct{}), leave: []func(){leave}}, nil
+}
+
+// abandon ends a stream that is not served, and does nothing to one that is.
+func (s *stream) abandon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.started || s.ended {
+		return
+	}
+	s.ended = true
+	for _, leave := range s.leave {
+		leave()
+	}
+	if s.taken {
+		s.out.Close()
+	}
+}
+
+// begin begins the response.
+func (s *stream) begin(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // for proxies that collect a response otherwise
-	s := &stream{w: w, control: http.NewResponseController(w)}
-	return s, s.write([]byte("retry: " + reconnectMs + "\n\n"))
+	control := http.NewResponseController(w)
+	s.out = responseWriter{w, control}
+	var head bytes.Buffer
+	if r.ProtoMajor == 1 && r.Method == http.MethodGet {
+		if nc, _, err := control.Hijack(); err == nil {
+			s.out, s.taken = nc, true
+			head.WriteString("HTTP/1.1 200 OK\r\nConnection: close\r\nDate: " + time.Now().UTC().Format(http.TimeFormat) + "\r\n")
+			h.Write(&head)
+			head.WriteString("\r\n")
+		}
+	}
+	head.WriteString("retry: " + reconnectMs + "\n\n")
+	return s.write(head.Bytes())
 }
 
 // write sends complete events at once.
 func (s *stream) write(b []byte) error {
-	s.written = time.Now()
-	s.control.SetWriteDeadline(s.written.Add(viewerTime)) // not every ResponseWriter has deadlines
-	if _, err := s.w.Write(b); err != nil {
-		return err
-	}
-	return s.control.Flush()
+	now := time.Now()
+	s.mu.Lock()
+	s.written = now
+	s.mu.Unlock()
+	s.out.SetWriteDeadline(now.Add(viewerTime))
+	_, err := s.out.Write(b)
+	return err
 }
 
-// await waits until wake is ready, and writes a comment line when nothing was written for the
-// time of a heartbeat. It returns false when the request or the client has ended.
-func (s *stream) await(wake <-chan struct{}, request context.Context) bool {
-	silence := time.NewTimer(time.Until(s.written.Add(heartbeat)))
-	defer silence.Stop()
-	for {
-		select {
-		case <-wake:
-			return true
-		case <-request.Done():
-			return false
-		case <-silence.C:
-			if s.write([]byte(": \n\n")) != nil {
-				return false
-			}
-			silence.Reset(heartbeat)
+// serve writes events until the client, the stream or the console ends. It returns at once if
+// the stream has the connection.
+func (s *stream) serve(r *http.Request) {
+	s.c.mu.Lock()
+	closed := s.c.closed
+	if !closed {
+		s.c.served[s] = struct{}{}
+		s.c.work.Add(1)
+		if s.taken {
+			s.c.work.Go(s.watch)
+		}
+		s.mu.Lock()
+		s.started = true
+		s.mu.Unlock()
+	}
+	s.c.mu.Unlock()
+	if closed {
+		return // the caller abandons it
+	}
+	s.notify()
+	if s.taken {
+		return
+	}
+	select {
+	case <-r.Context().Done():
+		s.stop()
+	case <-s.done:
+	}
+	<-s.done
+}
+
+// maxViewerInput is the number of bytes that a client of a stream may send, which are dropped.
+const maxViewerInput = 4 << 10
+
+// watch waits until the client has closed its connection.
+func (s *stream) watch() {
+	b := make([]byte, 64)
+	for left := maxViewerInput; left > 0; {
+		n, err := s.out.(net.Conn).Read(b)
+		if left -= n; err != nil {
+			break
 		}
 	}
+	s.stop()
 }
 
-// end sends the reason for the end of the stream, as an event named end.
-func (s *stream) end(err error) {
-	s.write(append(append([]byte(`event: end`+"\n"+`data: {"error":`), jsonString(err.Error())...), "}\n\n"...))
+// notify makes the stream write the events that there are.
+func (s *stream) notify() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.arrived != nil {
+		signal(s.arrived)
+	}
+	switch {
+	case s.ended:
+	case s.running || !s.started:
+		s.again = true
+	default:
+		s.running = true
+		go s.run()
+	}
+}
+
+// beat makes the stream write a comment line if it has written nothing for the time of a
+// heartbeat.
+func (s *stream) beat(now time.Time) {
+	s.mu.Lock()
+	silent := s.started && now.Sub(s.written) >= heartbeat
+	s.mu.Unlock()
+	if silent {
+		s.notify()
+	}
+}
+
+// run writes the events that there are, and ends the stream when that is over.
+func (s *stream) run() {
+	for {
+		events, pause, err := s.take()
+		switch {
+		case err != nil:
+			s.write(append(append([]byte("event: end\ndata: {\"error\":"), jsonString(err.Error())...), "}\n\n"...))
+			s.mu.Lock()
+			s.ended = true
+			s.mu.Unlock()
+		case len(events) > 0:
+			err = s.write(events)
+		}
+		s.mu.Lock()
+		if err == nil && len(events) == 0 && time.Since(s.written) >= heartbeat && !s.ended {
+			s.mu.Unlock()
+			err = s.write([]byte(": \n\n"))
+			s.mu.Lock()
+		}
+		s.ended = s.ended || err != nil
+		switch {
+		case s.ended:
+			s.mu.Unlock()
+			s.finish()
+			return
+		case pause > 0:
+			s.timer = time.AfterFunc(pause, s.run)
+			s.mu.Unlock()
+			return
+		case len(events) == 0 && !s.again:
+			s.running = false
+			s.mu.Unlock()
+			return
+		}
+		s.again = false
+		s.mu.Unlock()
+	}
+}
+
+// stop ends the stream.
+func (s *stream) stop() {
+	s.mu.Lock()
+	if s.ended {
+		s.mu.Unlock()
+		return
+	}
+	s.ended = true
+	finish := !s.running || s.timer != nil && s.timer.Stop()
+	s.mu.Unlock()
+	s.out.Close() // ends a write
+	if finish {
+		s.finish()
+	}
+}
+
+// finish frees what an ended stream has. It is called once, by the last goroutine that writes.
+func (s *stream) finish() {
+	s.out.Close()
+	for _, leave := range s.leave {
+		leave()
+	}
+	s.c.mu.Lock()
+	delete(s.c.served, s)
+	s.c.mu.Unlock()
+	close(s.done)
+	s.c.work.Done()
 }
 
 // feed is a log of events in memory that any number of viewers follow. Its bytes are written
@@ -96,7 +302,7 @@ type feed struct {
 
 // viewer is one stream that follows feeds.
 type viewer struct {
-	wake  chan struct{} // of capacity 1
+	s     *stream
 	feeds []*feed
 	at    []int64 // position in each feed
 }
@@ -153,7 +359,7 @@ func (f *feed) wakeAll(now time.Time) {
 	}
 }
 
-func (v *viewer) notify() { signal(v.wake) }
+func (v *viewer) notify() { v.s.notify() }
 
 // signal makes a channel of capacity 1 ready.
 func signal(c chan<- struct{}) {
@@ -210,50 +416,75 @@ func (v *viewer) next(i int) ([]byte, error) {
 	return events, nil
 }
 
-// show writes the events of the feeds of v until the request, a feed or the client ends.
-func (v *viewer) show(s *stream, r *http.Request) {
-	for {
-		for i := range v.feeds {
-			for {
-				events, err := v.next(i)
-				if err != nil {
-					s.end(err)
-					return
-				}
-				if len(events) == 0 {
-					break
-				}
-				if s.write(events) != nil {
-					return
-				}
+// take is that of its stream.
+func (v *viewer) take() (events []byte, pause time.Duration, err error) {
+	for i := range v.feeds {
+		if events, err = v.next(i); err != nil || len(events) > 0 {
+			return events, 0, err
+		}
+	}
+	return nil, 0, nil
+}
+
+// limitError is the error of a stream above a limit by parameter.
+type limitError string
+
+func (e limitError) Error() string { return string(e) }
+
+// admitStream counts a stream against maxclients, and those of its address and its user against
+// their limits. The caller calls leave when it has ended.
+func (c *Console) admitStream(r *http.Request, who identity) (leave func(), err error) {
+	limits := c.askLimits(r.Context())
+	address, user := "from "+networkOf(r.RemoteAddr), "of "+who.name // no user has the name of an address
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case int64(c.streams) >= limits.clients:
+		return nil, errCapacity
+	case limits.perAddress > 0 && int64(c.counts[address]) >= limits.perAddress:
+		return nil, limitError(fmt.Sprintf("ERR too many streams to this address: http-streams-per-address is %d", limits.perAddress))
+	case limits.perUser > 0 && int64(c.counts[user]) >= limits.perUser:
+		return nil, limitError(fmt.Sprintf("ERR too many streams of this user: http-streams-per-user is %d", limits.perUser))
+	}
+	c.streams++
+	c.counts[address]++
+	c.counts[user]++
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.streams--
+		for _, name := range []string{address, user} {
+			if c.counts[name]--; c.counts[name] == 0 {
+				delete(c.counts, name)
 			}
 		}
-		if !s.await(v.wake, r.Context()) {
-			return
-		}
-	}
+	}, nil
 }
 
-// admitStream counts a stream against maxclients. The caller calls leave when it has ended.
-func (c *Console) admitStream() (leave func(), ok bool) {
-	if n := c.streams.Add(1); n > c.maxClients.Load() && n > c.askMaxClients() {
-		c.streams.Add(-1)
-		return nil, false
-	}
-	return func() { c.streams.Add(-1) }, true
-}
+// streamLimits are the parameters that bound the streams; 0 for no limit of an address or a user.
+type streamLimits struct{ clients, perAddress, perUser int64 }
 
-// streamed wraps a handler of a stream: it bounds their number.
-func (c *Console) streamed(serve http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		leave, ok := c.admitStream()
-		if !ok {
-			c.refuse(w, r, errCapacity)
-			return
+// askLimits returns the limits, or those that it returned last if the server does not answer.
+func (c *Console) askLimits(ctx context.Context) streamLimits {
+	ctx, cancel := context.WithTimeout(ctx, limitTime) // commands wait while data are loaded
+	defer cancel()
+	reply, err := c.ask(ctx, "CONFIG", "GET", "maxclients", "http-streams-per-address", "http-streams-per-user")
+	fields, _ := reply.(protocol.Map)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range fields {
+		n, invalid := strconv.ParseInt(fmt.Sprint(f.Value), 10, 64)
+		switch {
+		case err != nil || invalid != nil:
+		case f.Key == "maxclients":
+			c.limits.clients = n
+		case f.Key == "http-streams-per-address":
+			c.limits.perAddress = n
+		case f.Key == "http-streams-per-user":
+			c.limits.perUser = n
 		}
-		defer leave()
-		serve(w, r)
 	}
+	return c.limits
 }
 
 // start lets the viewers in.

@@ -221,7 +221,7 @@ func testWrites(t *testing.T, open func(...string) *page) {
 	p.click("#detail button", "Delete …")
 	p.srv.Must("APPEND", "esc", "x")
 	p.click("#dialog button", "Delete")
-	p.shows("#dialog .error", "STRLEN esc is now 2")
+	p.shows("#dialog .error", "STRLEN \"esc\" is now 2")
 	p.click("#dialog button", "Cancel")
 	p.srv.Must("SET", "huge", strings.Repeat("x", 200000))
 	p.visit("keys?key=huge")

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"math"
 	"strings"
 )
 
@@ -12,6 +13,8 @@ type HTTP struct {
 	Hosts   string
 	Origins string
 	TLS     bool
+
+	StreamsPerAddress, StreamsPerUser int64
 }
 
 // httpParameters returns the parameters of the console. They are hidden for the same reason as
@@ -28,6 +31,10 @@ func httpParameters() []Parameter {
 			about("Sites, as in `https://example.org`, separated by spaces, whose pages may read /events and /rank of the console, as the default user or as the user that the address names."),
 		yesNo("http-tls", false, func(c *Settings) *bool { return &c.HTTP.TLS }).immutable().hide().
 			about("Whether the console uses TLS, as the parameters whose names begin with `tls-` say."),
+		number("http-streams-per-address", 2000, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.HTTP.StreamsPerAddress }).hide().
+			about("Event streams of the console that one address, or one network of 64 bits of IPv6, may have at a time; 0 means as many as `maxclients`. A proxy is one address."),
+		number("http-streams-per-user", 5000, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.HTTP.StreamsPerUser }).hide().
+			about("Event streams of the console that one user may have at a time; 0 means as many as `maxclients`."),
 	}
 }
 
