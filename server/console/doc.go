@@ -34,10 +34,15 @@
 //	{"key": …, "event": "change"}                                          of any change, in any database
 //	{"stream": …, "id": …, "fields": [[name, value], …]}                   of an entry
 //
-// with db=N for the database of the key, and format=raw for the message, or the value of the
-// first field, as it is. Entries have their id as the id of the event: a browser that connects
-// again sends it as Last-Event-ID and receives all later entries first. The parameter last
-// does the same for the first connection (0-0: all entries).
+// with state=1 an event named state before those of each key,
+//
+//	{"key": …, "type": …, "length": …, "value": …}                         of what the key has
+//
+// whose value is null for more than 10 000 elements or bytes; with db=N for the database of the
+// key, and format=raw for the message, or the value of the first field, as it is. Entries have
+// their id as the id of the event: a browser that connects again sends it as Last-Event-ID and
+// receives all later entries first. The parameter last does the same for the first connection
+// (0-0: all entries).
 //
 // GET /rank?key=K&member=M streams {"rank": …, "score": …, "card": …}: at once, and when the
 // rank or the score has changed, at most rate times a second (1 by default, 20 at most), and
@@ -47,7 +52,10 @@
 //
 // A stream that ends for a reason has a last event named end with {"error": …}. A comment line
 // follows 25 seconds of silence. A viewer that is 4 MB behind, or takes nothing for 10 seconds,
-// is disconnected. Viewers of one channel with one user share one subscription.
+// is disconnected. Viewers of one channel with one user share one subscription. A stream of
+// HTTP/1.1 takes over its connection, and costs less than 10 KB of memory. The parameters
+// http-streams-per-address and http-streams-per-user bound the streams; above them, and above
+// maxclients, a request is refused.
 //
 // # Page
 //
@@ -64,7 +72,9 @@
 //	live.js, prompt.js     messages and events; commands and their replies
 //
 // A byte of a key or a value reaches the page as a text node only. A change is a command that
-// is shown before it runs. Live views read again what they show when /events?changes= reports a
+// is shown before it runs, in a transaction on the condition that the value is as it was shown:
+// the user needs WATCH, MULTI and EXEC. Bytes that a text field does not hold are there as
+// escapes. What the views read is counted apart: see [server.Apart]. Live views read again what they show when /events?changes= reports a
 // change, at most about ten times a second, and mark the members that /events?key= names. The
 // view of a system, which names, scores and deadlines choose, follows all its keys. The timeline
 // and the folder read each second, because time moves their members. A tree of up to 20 000 keys
@@ -104,5 +114,5 @@
 //
 // Package server does not import this one. Without a Console nothing of it runs: commands
 // execute the same instructions as without the package. A Console reads INFO and LATENCY
-// HISTOGRAM each second; a sample of the 900 that it keeps has about 1 KB.
+// HISTOGRAM each second, apart from the statistics; a sample of the 900 that it keeps has about 1 KB.
 package console

@@ -82,6 +82,17 @@ func (c *Console) events(w http.ResponseWriter, r *http.Request) {
 	if s.begin(w, r) != nil {
 		return
 	}
+	if r.URL.Query().Get("state") == "1" {
+		for _, key := range keys {
+			if key.kind != ofKey {
+				continue
+			}
+			if err := nc.state(s, key); err != nil {
+				s.take = func() ([]byte, time.Duration, error) { return nil, 0, err }
+				break
+			}
+		}
+	}
 	if from != "" {
 		if err := nc.replay(s, keys[len(keys)-1], from, to); err != nil {
 			s.take = func() ([]byte, time.Duration, error) { return nil, 0, err }

@@ -239,6 +239,27 @@ func TestTLS(t *testing.T) {
 		}
 	}
 
+	// A stream takes over a connection of HTTP/1.1.
+	if nc, err := tls.Dial("tcp", "localhost:"+port, &tls.Config{RootCAs: pool}); err != nil {
+		t.Error(err)
+	} else {
+		defer nc.Close()
+		nc.SetDeadline(time.Now().Add(time.Minute))
+		fmt.Fprint(nc, "GET /events?channel=eleven&password=pw HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		r := bufio.NewReader(nc)
+		res, err := http.ReadResponse(r, nil)
+		if err != nil || res.StatusCode != 200 || res.Header.Get("Content-Type") != "text/event-stream" || !res.Close || res.Header.Get("Date") == "" ||
+			res.Header.Get("X-Content-Type-Options") != "nosniff" || res.Header.Get("X-Accel-Buffering") != "no" {
+			t.Errorf("a stream with HTTP/1.1: %v %v", res, err)
+		}
+		srv.Must("PUBLISH", "eleven", "x")
+		for line := ""; err == nil && !strings.HasPrefix(line, "data: "); {
+			line, err = r.ReadString('\n')
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
 	// With HTTP/2, as browsers speak it, one connection carries many streams.
 	dials := 0
 	many := &http.Client{Timeout: time.Minute, Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: pool},

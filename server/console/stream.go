@@ -51,6 +51,7 @@ type stream struct {
 	running bool // a goroutine writes, or timer will start one
 	again   bool // notify was called meanwhile
 	ended   bool
+	silent  bool        // a comment line is due
 	timer   *time.Timer // of a pause
 	written time.Time   // when write was called last
 }
@@ -131,7 +132,7 @@ func (s *stream) begin(w http.ResponseWriter, r *http.Request) error {
 func (s *stream) write(b []byte) error {
 	now := time.Now()
 	s.mu.Lock()
-	s.written = now
+	s.written, s.silent = now, false
 	s.mu.Unlock()
 	s.out.SetWriteDeadline(now.Add(viewerTime))
 	_, err := s.out.Write(b)
@@ -206,6 +207,7 @@ func (s *stream) notify() {
 func (s *stream) beat(now time.Time) {
 	s.mu.Lock()
 	silent := s.started && now.Sub(s.written) >= heartbeat
+	s.silent = s.silent || silent
 	s.mu.Unlock()
 	if silent {
 		s.notify()
@@ -226,7 +228,7 @@ func (s *stream) run() {
 			err = s.write(events)
 		}
 		s.mu.Lock()
-		if err == nil && len(events) == 0 && time.Since(s.written) >= heartbeat && !s.ended {
+		if err == nil && len(events) == 0 && s.silent && !s.ended {
 			s.mu.Unlock()
 			err = s.write([]byte(": \n\n"))
 			s.mu.Lock()
