@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redis/go-redis/v9/logging"
 	"github.com/zsetd/zsetd/server/migrate"
 )
 
@@ -59,7 +58,7 @@ func migrateTool() tool {
 const statusStopped = 3
 
 func runMigrate(r *toolRun) int {
-	logging.Disable() // of the client library, whose errors the move reports
+	migrate.DisableClientLog()
 	o := migrate.Options{
 		Replace: r.replace, Library: functions, LoadLibrary: r.functions, Hook: r.hook, Unpause: r.unpause, Forward: r.forward,
 		Status: func(s migrate.Status) { r.meter.state(s.Phase, s.String(), s.Keys, s.AllKeys) },

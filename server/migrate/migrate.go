@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/redis/go-redis/v9/logging"
 )
 
 // Options are what to move, and how.
@@ -93,6 +95,10 @@ func Run(ctx context.Context, o Options) error {
 	}
 	return err
 }
+
+// DisableClientLog makes the client library, go-redis, log nothing in this process: a move
+// returns its errors. A program that has no other use for that log calls it once.
+func DisableClientLog() { logging.Disable() }
 
 // check refuses endpoints between which nothing can move.
 func (o *Options) check() error {
