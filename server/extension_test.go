@@ -2,7 +2,9 @@ package server
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -135,5 +137,38 @@ func TestOneInstant(t *testing.T) {
 	}
 	if after := times(again); after != before {
 		t.Errorf("after a restart %s, before %s", after, before)
+	}
+}
+
+// TestFunctionsOfOwnCommands checks that the rows whose commands servers other than zsetd have
+// as functions are those that the library for them has, besides the function zpurge.
+func TestFunctionsOfOwnCommands(t *testing.T) {
+	source, err := os.ReadFile("../cmd/zsetd/zsetd.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := regexp.MustCompile(`(?s)local names = \{(.*?)\}`).FindSubmatch(source)
+	if list == nil {
+		t.Fatal("zsetd.lua has no list of names")
+	}
+	want := []string{}
+	for _, m := range regexp.MustCompile(`'(\w+)'`).FindAllSubmatch(list[1], -1) {
+		if name := string(m[1]); name != "zpurge" {
+			want = append(want, name)
+		}
+	}
+	var got []string
+	for _, c := range engine.NewTable(families()).Rows {
+		if !c.Function {
+			continue
+		}
+		got = append(got, c.Name)
+		if keys := c.Spec.Keys; !strings.HasPrefix(keys, "1 ") || c.Since != version.Extension {
+			t.Errorf("%s is no command of zsetd with one key: %q", c.Name, keys)
+		}
+	}
+	slices.Sort(got)
+	if slices.Sort(want); !slices.Equal(got, want) {
+		t.Errorf("the rows have the functions %v, the library has %v", got, want)
 	}
 }

@@ -14,9 +14,13 @@ import (
 // memberttl.go), and the command that adds members with deadlines, limits the
 // length of a set and assigns tickets.
 func SortedSetExpireCommands() []engine.Command {
-	return append(memberTTLCommands("z", "sorted-set", version.Extension, "members of a sorted set", timedSortedSet),
+	rows := append(memberTTLCommands("z", "sorted-set", version.Extension, "members of a sorted set", timedSortedSet),
 		zaddexRow(),
 	)
+	for i := range rows {
+		rows[i].Function = true
+	}
+	return rows
 }
 
 // zaddexOptions are the options of ZADDEX.

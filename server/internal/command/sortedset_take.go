@@ -110,7 +110,7 @@ func zpopbyscoreRow() engine.Command {
 		Complexity: "O(M log N), N members of the sorted set, M removed",
 		Summary:    "Remove the lowest or highest members with a score from min to max, and return them",
 		Syntax:     "key min max [MAX] [COUNT count]",
-	}, Run: zpopbyscore}
+	}, Run: zpopbyscore, Function: true}
 }
 
 func zpopbyscore(c *engine.Call) { takeNow(c, takeOptions{}) }
@@ -122,7 +122,7 @@ func zclaimRow() engine.Command {
 		Complexity: "O(M log N), N members of the sorted set, M claimed",
 		Summary:    "Give the lowest members with a score from min to max a new score, and return them",
 		Syntax:     "key min max newscore [COUNT count] [LEASE]",
-	}, Run: zclaim}
+	}, Run: zclaim, Function: true}
 }
 
 func zclaim(c *engine.Call) { takeNow(c, takeOptions{claim: true}) }
@@ -205,7 +205,7 @@ func zremifeqRow() engine.Command {
 		Complexity: "O(M log N), M members given, N members of the sorted set",
 		Summary:    "Remove the members that have the given scores",
 		Syntax:     "key score member [score member ...]",
-	}, Run: zremifeq}
+	}, Run: zremifeq, Function: true}
 }
 
 func zremifeq(c *engine.Call) {

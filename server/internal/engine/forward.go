@@ -12,7 +12,6 @@ import (
 	"github.com/zsetd/zsetd/server/internal/address"
 	"github.com/zsetd/zsetd/server/internal/remote"
 	"github.com/zsetd/zsetd/server/internal/subscription"
-	"github.com/zsetd/zsetd/server/internal/version"
 )
 
 // Forwarding: the data have moved to another server or cluster (parameter forward-to),
@@ -161,20 +160,13 @@ func (s *Session) forwardRequest(cmd *Command, argv [][]byte) *remote.Request {
 func (s *Session) addForwarded(r *remote.Request, cmd *Command, argv [][]byte) {
 	var few [8]protocol.KeyRef
 	keys := cmd.Spec.AppendHashed(few[:0], argv)
-	r.Add(cmd.Spec, argv, keys, cmd.isFunction())
+	r.Add(cmd.Spec, argv, keys, cmd.Function)
 	if s.cache != nil && cmd.reads() {
 		f := s.toUpstream()
 		for _, k := range keys {
 			f.reads = append(f.reads, string(argv[k.Index]))
 		}
 	}
-}
-
-// isFunction reports whether the command is one of zsetd that Redis and Valkey have as a
-// function of the library of "zsetd functions", with the same arguments: those with one
-// key that do not wait.
-func (c *Command) isFunction() bool {
-	return c.Since == version.Extension && c.Group == "sorted-set" && !c.Spec.Flags().Has(protocol.Blocking)
 }
 
 // toUpstream returns the connection of the session, which it makes if there is none.

@@ -27,6 +27,7 @@ type Command struct {
 
 	// Properties that other commands do not have.
 	Local           bool     // never forwarded, see forward.go
+	Function        bool     // Redis and Valkey have it as a function of its name, with one key: see cmd/zsetd/zsetd.lua
 	Watches         bool     // its keys are watched until the end of a transaction
 	InMulti         bool     // runs within MULTI in place of being queued
 	NotNested       bool     // refused within MULTI in the dialect of Valkey
