@@ -360,3 +360,48 @@ func TestForwardFromStart(t *testing.T) {
 		t.Errorf("the source has %s keys", got)
 	}
 }
+
+// TestForwardHidesDueMembers checks that commands which a Redis answers show no members that
+// are past their deadlines in its companion keys: the library removes them first.
+func TestForwardHidesDueMembers(t *testing.T) {
+	port := unusedPort(t)
+	startRedis(t, "--port", port)
+	library, err := os.ReadFile("../cmd/zsetd/zsetd.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	redis := straggle(t, "127.0.0.1:"+port)
+	due := func(key string, live ...string) {
+		t.Helper()
+		redis.send(fmt.Sprintf("ZADD %s 1 due %s\r\nZADD zsetd:deadlines:{%s} 1000 due\r\n", key, strings.Join(live, " "), key))
+		redis.reply()
+		redis.reply()
+	}
+	srv := servertest.Run(t)
+	forwardTo(t, srv, "redis://127.0.0.1:"+port)
+	c := straggle(t, srv.Addr())
+	due("none", "2", "live")
+	c.ask("ZRANGE none 0 -1", "[due live]", "SET text 1", "OK", "TYPE text", "string", "ZCARD none", "2") // there is no library yet
+
+	redis.send(string(transcript.AppendCommand(nil, []string{"FUNCTION", "LOAD", string(library)})))
+	redis.expect("zsetd")
+	forwardTo(t, srv, "")
+	forwardTo(t, srv, "redis://127.0.0.1:"+port)
+	for i, test := range [][2]string{
+		{"ZRANGE z 0 -1", "[live]"}, {"ZCARD z", "1"}, {"ZSCORE z due", "<nil>"}, {"ZPOPMIN z", "[live 2]"}, {"BZPOPMIN z 1", "[z live 2]"},
+		{"EVAL return(redis.call('zcard',KEYS[1])) 1 z", "1"}, {"ZUNION 2 z z", "[live]"}, {"SORT z BY nosort", "[live]"}, {"ZADD z 3 due", "1"},
+		{"ZTTL z MEMBERS 1 due", "[-2]"},
+	} {
+		key := fmt.Sprint("z", i)
+		due(key, "2", "live")
+		c.ask("GET text", "1", strings.ReplaceAll(test[0], " z", " "+key), strings.ReplaceAll(test[1], "[z ", "["+key+" "), "GET text", "1")
+	}
+	due("only")
+	c.ask("EXISTS only", "0")
+	due("multi", "2", "live")
+	c.ask("MULTI", "OK", "INCR text", "QUEUED", "ZRANGE multi 0 -1", "QUEUED", "ZTTL multi MEMBERS 1 live", "QUEUED", "EXEC", "[2 [live] [-1]]")
+	due("watched", "2", "live")
+	c.ask("WATCH watched", "OK", "MULTI", "OK", "ZCARD watched", "QUEUED", "EXEC", "<nil>") // they have expired since
+	c.ask("WATCH watched", "OK", "MULTI", "OK", "ZCARD watched", "QUEUED", "EXEC", "[1]")
+	c.ask("LPUSH list e", "1", "ZCARD list", "WRONGTYPE Operation against a key holding the wrong kind of value", "GET text", "2")
+}

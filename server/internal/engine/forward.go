@@ -161,12 +161,27 @@ func (s *Session) addForwarded(r *remote.Request, cmd *Command, argv [][]byte) {
 	var few [8]protocol.KeyRef
 	keys := cmd.Spec.AppendHashed(few[:0], argv)
 	r.Add(cmd.Spec, argv, keys, cmd.Function)
+	if cmd.showsMembers() {
+		for _, k := range keys {
+			r.Purge(argv[k.Index])
+		}
+	}
 	if s.cache != nil && cmd.reads() {
 		f := s.toUpstream()
 		for _, k := range keys {
 			f.reads = append(f.reads, string(argv[k.Index]))
 		}
 	}
+}
+
+// showsMembers reports whether the command may show members of a sorted set. Functions remove
+// those past their deadlines themselves.
+func (c *Command) showsMembers() bool {
+	switch c.Group {
+	case "sorted-set", "geo", "generic", "scripting":
+		return !c.Function
+	}
+	return false
 }
 
 // toUpstream returns the connection of the session, which it makes if there is none.

@@ -211,15 +211,42 @@ const (
 	kindUnknown = iota
 	kindZsetd
 	kindOther // Redis or Valkey
+	kindBare  // Redis or Valkey, without the library of functions
 )
 
 // encoded returns the commands of a request as the server of c understands them. A server
 // that is no zsetd has the commands of zsetd as functions, if the library is loaded; its
 // error says so otherwise. The first such request asks c, which must not wait for replies.
 func (h *Home) encoded(c *conn, r *remote.Request) [][]byte {
-	if r.Calls == nil {
-		return r.Commands
+	if r.Calls != nil && h.kindOf(c) >= kindOther {
+		return r.Calls
 	}
+	return r.Commands
+}
+
+// purges returns the calls that precede a request, whose replies do not matter: they remove
+// members past their deadlines, which a server that is no zsetd would show.
+func (h *Home) purges(c *conn, r *remote.Request, asking bool) (calls [][]byte) {
+	if len(r.Purges) == 0 || h.kindOf(c) != kindOther {
+		return nil
+	}
+	for _, call := range r.Purges {
+		if asking {
+			calls = append(calls, encode("ASKING"))
+		}
+		calls = append(calls, call)
+	}
+	return calls
+}
+
+// purged takes the reply to such a call.
+func (h *Home) purged(reply []byte) {
+	if text := errorText(reply); strings.HasPrefix(text, "ERR Function not found") || strings.HasPrefix(text, "ERR unknown command") {
+		h.kind.Store(kindBare)
+	}
+}
+
+func (h *Home) kindOf(c *conn) uint32 {
 	if h.kind.Load() == kindUnknown {
 		reply, err := c.ask("INFO", "server")
 		switch {
@@ -230,10 +257,7 @@ func (h *Home) encoded(c *conn, r *remote.Request) [][]byte {
 			h.kind.Store(kindOther)
 		}
 	}
-	if h.kind.Load() == kindOther {
-		return r.Calls
-	}
-	return r.Commands
+	return h.kind.Load()
 }
 
 // node returns the address of the server that has a slot; -1 is any.

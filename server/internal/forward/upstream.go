@@ -277,8 +277,10 @@ func (c *conn) write(pieces ...[]byte) <-chan struct{} {
 // pipeline sends requests to one server, and answers them.
 func (u *upstream) pipeline(c *conn, group []*remote.Request) {
 	var pieces [][]byte
-	for _, r := range group {
-		pieces = append(pieces, u.home.encoded(c, r)[0])
+	purges := make([]int, len(group)) // before each request
+	for i, r := range group {
+		calls := u.home.purges(c, r, false)
+		pieces, purges[i] = append(append(pieces, calls...), u.home.encoded(c, r)[0]), len(calls)
 	}
 	written := c.write(pieces...)
 	var aside [][]byte // replies from the first redirected one on
@@ -286,7 +288,7 @@ func (u *upstream) pipeline(c *conn, group []*remote.Request) {
 		if c.in.Buffered() == 0 && aside == nil {
 			u.flush()
 		}
-		reply, err := appendReply(nil, c.in, r.Limit)
+		reply, err := u.read(c, purges[i], r.Limit)
 		if err != nil {
 			text := u.lost(c, err)
 			for range group[i:] {
@@ -315,6 +317,18 @@ func (u *upstream) pipeline(c *conn, group []*remote.Request) {
 			u.answer(r, reply)
 		}
 	}
+}
+
+// read returns a reply that follows those to so many calls of Home.purges.
+func (u *upstream) read(c *conn, purges, limit int) ([]byte, error) {
+	for range purges {
+		reply, err := appendReply(nil, c.in, limit)
+		if err != nil {
+			return nil, err
+		}
+		u.home.purged(reply)
+	}
+	return appendReply(nil, c.in, limit)
 }
 
 func (u *upstream) answerAside(r *remote.Request, reply []byte, from *conn) {
@@ -390,20 +404,15 @@ func (u *upstream) follow(r *remote.Request, reply []byte, from *conn) ([]byte, 
 // exchange sends a request alone, and returns its reply.
 func (u *upstream) exchange(c *conn, r *remote.Request, asking bool) []byte {
 	u.flush()
-	pieces := u.home.encoded(c, r)[:1]
-	replies := 1
+	pieces := u.home.purges(c, r, asking)
 	if asking {
-		pieces = [][]byte{encode("ASKING"), pieces[0]}
-		replies = 2
+		pieces = append(pieces, encode("ASKING"))
 	}
-	written := c.write(pieces...)
-	var reply []byte
-	for range replies {
-		var err error
-		if reply, err = appendReply(nil, c.in, r.Limit); err != nil {
-			reply = u.lost(c, err)
-			break
-		}
+	before := len(pieces)
+	written := c.write(append(pieces, u.home.encoded(c, r)[0])...)
+	reply, err := u.read(c, before, r.Limit)
+	if err != nil {
+		reply = u.lost(c, err)
 	}
 	<-written
 	c.usedAt = time.Now()
@@ -526,6 +535,14 @@ func (u *upstream) withWatches(r *remote.Request) (c *conn, reply []byte) {
 // accepted. A redirection of one of them is the reply: then none has run.
 func (u *upstream) execute(c *conn, r *remote.Request, asking bool) []byte {
 	commands := u.home.encoded(c, r)
+	if calls := u.home.purges(c, r, asking); len(calls) > 0 {
+		written := c.write(calls...)
+		_, err := u.read(c, len(calls)-1, r.Limit)
+		if <-written; err != nil {
+			u.drop(c)
+			return u.unreached(err)
+		}
+	}
 	if asking {
 		if _, err := c.ask("ASKING"); err != nil {
 			u.drop(c)

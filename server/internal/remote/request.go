@@ -14,6 +14,7 @@ type Request struct {
 	Name     string   // for errors
 	Commands [][]byte // encoded: one, or those between MULTI and EXEC
 	Calls    [][]byte // the same, for a server that has those of zsetd as functions; nil if there are none
+	Purges   [][]byte // calls that remove members past their deadlines from the keys, for such a server
 	Bytes    int      // of Commands
 	DB       int
 	Version  int   // of the protocol
@@ -84,6 +85,12 @@ func (r *Request) Add(spec *protocol.Command, argv [][]byte, keys []protocol.Key
 			r.Spread = r.Spread || keyslot.Of(argv[k.Index]) != r.Slot
 		}
 	}
+}
+
+// Purge adds a key of which a command may show members. A server that is no zsetd removes
+// members past their deadlines only where a function opens their key: zpurge does.
+func (r *Request) Purge(key []byte) {
+	r.Purges = append(r.Purges, encode([][]byte{[]byte("FCALL"), []byte("zpurge"), []byte("1"), key}))
 }
 
 // encode returns a command in the encoding of the protocol.
