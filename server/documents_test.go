@@ -114,3 +114,51 @@ func TestLinkRules(t *testing.T) {
 		t.Errorf("anchors %q, want %q", got, want)
 	}
 }
+
+// TestNamedTests checks that the commands "go test" in documents and comments choose tests
+// that exist, and have flags that exist.
+func TestNamedTests(t *testing.T) {
+	var tests, flags []string
+	commands := map[string]string{} // with the file of each
+	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w*)\(`)
+	ownFlag := regexp.MustCompile(`flag\.\w+\("([\w.]+)"`)
+	command := regexp.MustCompile("go test [^\n`\"#]*")
+	files(t, func(name string, content []byte) {
+		if strings.Contains(name, "node_modules/") || path.Ext(name) != ".go" && path.Ext(name) != ".md" {
+			return
+		}
+		for _, m := range function.FindAllSubmatch(content, -1) {
+			tests = append(tests, string(m[1]))
+		}
+		for _, m := range ownFlag.FindAllSubmatch(content, -1) {
+			flags = append(flags, string(m[1]))
+		}
+		for _, m := range command.FindAll(content, -1) {
+			commands[string(m)] = name
+		}
+	})
+	flags = append(flags, strings.Fields("v run bench fuzz fuzztime benchtime benchmem count json timeout tags race short parallel cpu cpuprofile memprofile args list")...)
+	chooses := regexp.MustCompile(`-(?:run|fuzz|bench)[ =](?:'([^']*)'|([^\s']+))`)
+	option := regexp.MustCompile(`\s-(\w(?:[\w.]*\w)?)`)
+	named := 0
+	for line, name := range commands {
+		line, _, _ = strings.Cut(line, " | ")
+		for _, m := range chooses.FindAllStringSubmatch(line, -1) {
+			top, _, _ := strings.Cut(m[1]+m[2], "/")
+			pattern, err := regexp.Compile(top)
+			if err != nil {
+				t.Errorf("%s: %s: %v", name, line, err)
+			} else if named++; top != "^$" && !slices.ContainsFunc(tests, pattern.MatchString) {
+				t.Errorf("%s: %s: there is no such test", name, line)
+			}
+		}
+		for _, m := range option.FindAllStringSubmatch(line, -1) {
+			if !slices.Contains(flags, m[1]) {
+				t.Errorf("%s: %s: there is no flag -%s", name, line, m[1])
+			}
+		}
+	}
+	if named < 10 {
+		t.Errorf("found %d commands, want at least 10", named)
+	}
+}

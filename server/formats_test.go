@@ -189,8 +189,11 @@ func makeFormat(t *testing.T, path, golden string, format int) {
 func TestFormats(t *testing.T) {
 	rerun.Skip(t)
 	current := currentFormat(t)
+	ran := 0
+	defer func() { needSome(t, ran, "format") }()
 	for format := 1; format <= current; format++ {
 		t.Run(fmt.Sprint(format), func(t *testing.T) {
+			ran++
 			path := formatFile(t, format)
 			manifest, err := snapshot.Read(path, snapshot.Visitor{})
 			if err != nil || manifest.Format != format || manifest.Bases.Records < 20 || manifest.Journal.Bytes < 400 || (manifest.Log > 0) != (format == 2) {

@@ -4,9 +4,9 @@ package server_test
 // package transcript. Every section runs in several modes, see transcriptModes. The tests write
 // the replies into the files with
 //
-//	go test ./server -run TestTranscripts/zadd -rewrite
+//	go test ./server -run 'TestTranscripts/^sortedset$' -rewrite
 //
-// and judge a real redis-server, which they empty, by the same files with
+// where a subtest has the name of a file, and judge a real redis-server, which they empty, by the same files with
 //
 //	redis-server --port 7777 --save "" --enable-debug-command yes
 //	go test ./server -run TestTranscripts -against 127.0.0.1:7777
@@ -22,6 +22,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -61,6 +62,7 @@ func TestTranscripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ran := 0 // sections
 	for _, name := range files {
 		text, err := os.ReadFile(name)
 		if err != nil {
@@ -73,6 +75,7 @@ func TestTranscripts(t *testing.T) {
 			}
 			if *rewrite {
 				for _, s := range f.Sections {
+					ran++
 					runSection(t, f, s, "plain", true)
 				}
 				if t.Failed() {
@@ -90,14 +93,40 @@ func TestTranscripts(t *testing.T) {
 							continue
 						}
 						if s.Title == "" {
+							ran++
 							runSection(t, f, s, mode, false)
 							continue
 						}
-						t.Run(s.Title, func(t *testing.T) { runSection(t, f, s, mode, false) })
+						t.Run(s.Title, func(t *testing.T) {
+							ran++
+							runSection(t, f, s, mode, false)
+						})
 					}
 				})
 			}
 		})
+	}
+	needSome(t, ran, "section of a file in testdata")
+}
+
+// needSome fails a test if -run chooses none of its subtests: a pattern that names nothing
+// would pass otherwise, and write nothing.
+func needSome(t *testing.T, ran int, what string) {
+	t.Helper()
+	if ran == 0 && !t.Failed() {
+		t.Errorf("-run chooses no %s", what)
+	}
+}
+
+// TestChosenSubtests checks that a pattern for -run that chooses no subtest fails the tests
+// that can write files.
+func TestChosenSubtests(t *testing.T) {
+	rerun.Skip(t)
+	for _, name := range []string{"TestTranscripts", "TestFormats", "TestJudgesRecorded"} {
+		out, err := exec.Command(os.Args[0], "-test.run", name+"/^nosuch$").CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "-run chooses no ") {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
 	}
 }
 
