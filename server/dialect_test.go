@@ -31,6 +31,8 @@ func TestDialectOfValkey(t *testing.T) {
 		{"HSETEX h NX NX FIELDS 1 a 1", ":0"},
 		{"HSETEX h FOO FIELDS 1 a 1", "-ERR syntax error"},
 		{"HSETEX h KEEPTTL FIELDS 1 a 3", ":1"},
+		{"XGROUP CREATE x g 0 MKSTREAM ENTRIESREAD 5", "+OK"},
+		{"XINFO GROUPS x", "*1\n*12\n$4\nname\n$1\ng\n$9\nconsumers\n:0\n$7\npending\n:0\n$17\nlast-delivered-id\n$3\n0-0\n$12\nentries-read\n:5\n$3\nlag\n:0"},
 		{"SCAN 0 TYPE foo", "-ERR unknown type name 'foo'"},
 		{"SCAN 0 NOSCORES", "-ERR NOSCORES option can only be used in ZSCAN"},
 		{"HSCAN h 0 noscores", "-ERR NOSCORES option can only be used in ZSCAN"},

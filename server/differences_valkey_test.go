@@ -163,17 +163,6 @@ func valkeyDifferences() []difference {
 			ours:   "*0\r\n",
 		},
 		{
-			name:   "groups that have read more than there is",
-			judge:  "valkey",
-			reason: "ENTRIESREAD is at most the number of entries that were added, as in Redis 8.6",
-			after:  []string{"XGROUP CREATE k g 0 MKSTREAM ENTRIESREAD 5"},
-			try:    "XINFO GROUPS k",
-			redis: "*1\r\n*12\r\n$4\r\nname\r\n$1\r\ng\r\n$9\r\nconsumers\r\n:0\r\n$7\r\npending\r\n:0\r\n$17\r\nlast-delivered-id\r\n$3\r\n0-0\r\n" +
-				"$12\r\nentries-read\r\n:5\r\n$3\r\nlag\r\n:0\r\n",
-			ours: "*1\r\n*12\r\n$4\r\nname\r\n$1\r\ng\r\n$9\r\nconsumers\r\n:0\r\n$7\r\npending\r\n:0\r\n$17\r\nlast-delivered-id\r\n$3\r\n0-0\r\n" +
-				"$12\r\nentries-read\r\n:0\r\n$3\r\nlag\r\n:0\r\n",
-		},
-		{
 			name:   "arguments that are too many",
 			judge:  "valkey",
 			reason: "CLIENT PAUSE and CLIENT UNBLOCK refuse them; Valkey ignores them",

@@ -785,3 +785,68 @@ func (g *generator) tame(c *protocol.Command, argv []string) {
 		}
 	}
 }
+
+// ofGroups draws a command about one of two streams with few entries, and their groups.
+func (g *generator) ofGroups() scenario {
+	key, group := g.pick("t", "u"), g.pick("g", "h")
+	id := func() string { return strconv.Itoa(max(0, g.id-g.r.IntN(8))) + "-0" }
+	read := func(argv []string) []string {
+		if g.one(3) {
+			return append(argv, "ENTRIESREAD", strconv.Itoa(g.r.IntN(12)-1))
+		}
+		return argv
+	}
+	var argv []string
+	switch g.r.IntN(30) {
+	case 0:
+		argv = []string{"DEL", key}
+	case 1:
+		argv = read([]string{"XGROUP", "SETID", key, group, g.pick("$", "0", id())})
+	case 2, 3:
+		argv = read([]string{"XGROUP", "CREATE", key, group, g.pick("$", "0", id())})
+	case 4:
+		argv = read([]string{"XGROUP", "CREATE", key, group, g.pick("$", "0"), "MKSTREAM"})
+	case 5:
+		argv = []string{"XGROUP", "DESTROY", key, group}
+	case 6:
+		argv = []string{"XTRIM", key, "MAXLEN", "=", strconv.Itoa(g.r.IntN(5))}
+	case 7:
+		argv = []string{"XTRIM", key, "MINID", "=", id()}
+	case 8:
+		argv = []string{"XSETID", key, id()}
+		if g.one(2) {
+			argv = append(argv, "ENTRIESADDED", strconv.Itoa(g.r.IntN(20)), "MAXDELETEDID", id())
+		}
+	case 9, 10:
+		argv = []string{"XDEL", key, id()}
+	case 11:
+		argv = []string{"XDELEX", key, g.pick("KEEPREF", "DELREF", "ACKED"), "IDS", "1", id()}
+	case 12:
+		argv = []string{"XACKDEL", key, group, g.pick("KEEPREF", "DELREF", "ACKED"), "IDS", "1", id()}
+	case 13:
+		argv = []string{"XACK", key, group, id(), id()}
+	case 14, 15, 16, 17, 18:
+		argv = []string{"XREADGROUP", "GROUP", group, "c", "COUNT", strconv.Itoa(1 + g.r.IntN(3)), "STREAMS", key, ">"}
+		if g.one(4) {
+			argv = slices.Insert(argv, 4, "NOACK")
+		}
+	case 19:
+		argv = []string{"XINFO", "STREAM", key, "FULL"}
+	case 20:
+		argv = []string{"XINFO", "STREAM", key}
+	case 21, 22, 23, 24:
+		argv = []string{"XINFO", "GROUPS", key}
+	default:
+		g.id++
+		argv = []string{"XADD", key}
+		if g.one(6) {
+			argv = append(argv, "MAXLEN", "=", strconv.Itoa(g.r.IntN(6)))
+		}
+		argv = append(argv, strconv.Itoa(g.id)+"-0", "f", "v")
+	}
+	name := fullName(argv)
+	if (name == "xdelex" || name == "xackdel") && !g.knows("8.2.0") {
+		return g.ofGroups()
+	}
+	return scenario{name: name, argv: argv, steps: []step{{argv: argv, how: comparisonOf(name, argv)}}}
+}

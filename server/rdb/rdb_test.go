@@ -180,7 +180,7 @@ func seeds(c *Codec) [][]byte {
 	x.Delete(sequence.StreamID{Ms: 25, Seq: 3})
 	add(x)
 	g := x.AddGroup([]byte("g"), sequence.StreamID{}, 0)
-	g.ReadNext(g.AddConsumer([]byte("c"), 1), 20, 1000, true, func(sequence.StreamEntry) {})
+	g.ReadNext(g.AddConsumer([]byte("c"), 1), 20, 1000, true, false, func(sequence.StreamEntry) {})
 	g.Deliver(g.AddConsumer([]byte("d"), 2), sequence.StreamID{Ms: 5}, 7, 3)
 	x.AddGroup(nil, sequence.MaxStreamID(), sequence.UnknownRead)
 	add(x)

@@ -455,7 +455,7 @@ func (c *client) group(g *sequence.Group, id sequence.StreamID) {
 		}
 	default:
 		g.RecordRead(x, c.now, c.r.IntN(2) == 0)
-		g.ReadNext(x, 1+c.r.IntN(9), c.now, c.r.IntN(3) > 0, func(sequence.StreamEntry) {})
+		g.ReadNext(x, 1+c.r.IntN(9), c.now, c.r.IntN(3) > 0, false, func(sequence.StreamEntry) {})
 	}
 }
 

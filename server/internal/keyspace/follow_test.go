@@ -237,7 +237,7 @@ func TestPinnedForBoth(t *testing.T) {
 		x.Add(sequence.StreamID{Ms: uint64(i), Seq: 1}, [][]byte{b, b}, ks.Limits.Stream)
 	}
 	g := x.AddGroup([]byte("g"), sequence.StreamID{}, 0)
-	g.ReadNext(g.AddConsumer([]byte("c"), 1), n, 1, true, func(sequence.StreamEntry) {})
+	g.ReadNext(g.AddConsumer([]byte("c"), 1), n, 1, true, false, func(sequence.StreamEntry) {})
 	for i, v := range []any{l, set, h, z, x} {
 		db.Add([]byte{byte('a' + i)}, v)
 	}

@@ -52,7 +52,7 @@ func TestStreams(t *testing.T) {
 	g := edit().EditGroup([]byte("g"))
 	c := g.AddConsumer([]byte("c"), 1000)
 	g.RecordRead(c, 1000, true)
-	g.ReadNext(c, 10, 1000, true, func(sequence.StreamEntry) {})
+	g.ReadNext(c, 10, 1000, true, false, func(sequence.StreamEntry) {})
 	s.want(t, "MULTI", "XGROUP CREATECONSUMER k g c", "XCLAIM k g c 0 4-1 6-1 TIME 1000 RETRYCOUNT 1 FORCE JUSTID",
 		"XGROUP SETID k g 6-1 ENTRIESREAD 6", "EXEC")
 	g = edit().EditGroup([]byte("g"))

@@ -23,7 +23,7 @@ func Example() {
 	}
 	g := s.AddGroup([]byte("readers"), sequence.StreamID{}, 0)
 	c := g.AddConsumer([]byte("ada"), 1)
-	g.ReadNext(c, 2, 1, true, func(e sequence.StreamEntry) {
+	g.ReadNext(c, 2, 1, true, false, func(e sequence.StreamEntry) {
 		for field, value := range e.Pairs {
 			fmt.Printf("%v %s=%s\n", e.ID, field, value)
 		}

@@ -314,7 +314,7 @@ func (p streamPair) group(r *rand.Rand, g *Group, n *naiveGroup) {
 			}
 		}
 	default:
-		g.ReadNext(c, 1+r.IntN(10), now, true, func(e StreamEntry) {
+		g.ReadNext(c, 1+r.IntN(10), now, true, false, func(e StreamEntry) {
 			n.last = e.ID
 			n.pending[e.ID] = naivePending{string(name), now, 1}
 		})

@@ -179,9 +179,9 @@ func (g *Group) LastID() StreamID { return g.last }
 // Read returns the number of entries up to LastID, or UnknownRead.
 func (g *Group) Read() int64 { return g.read }
 
-// SetID sets the values of LastID and Read. Read is at most the number of entries added.
+// SetID sets the values of LastID and Read.
 func (g *Group) SetID(last StreamID, read int64) {
-	g.last, g.read = last, min(read, g.s.added)
+	g.last, g.read = last, read
 	g.logID()
 }
 
@@ -440,9 +440,9 @@ func (s *Stream) Forget(id StreamID) (found bool) {
 }
 
 // ReadNext delivers up to count entries after LastID to a consumer, and yields
-// them. They become pending only if keep is true. O(1) for each entry, O(log n) if
-// it becomes pending.
-func (g *Group) ReadNext(c *Consumer, count int, now int64, keep bool, yield func(StreamEntry)) {
+// them. They become pending only if keep is true. valkey is whether Read is counted as by
+// Valkey. O(1) for each entry, O(log n) if it becomes pending.
+func (g *Group) ReadNext(c *Consumer, count int, now int64, keep, valkey bool, yield func(StreamEntry)) {
 	from, ok := g.last.Next()
 	if !ok {
 		return
@@ -452,7 +452,7 @@ func (g *Group) ReadNext(c *Consumer, count int, now int64, keep bool, yield fun
 		if n == count {
 			break
 		}
-		g.advance(e.ID)
+		g.advance(e.ID, valkey)
 		yield(e)
 		if keep {
 			g.Deliver(c, e.ID, now, 1)
@@ -465,9 +465,9 @@ func (g *Group) ReadNext(c *Consumer, count int, now int64, keep bool, yield fun
 }
 
 // advance sets LastID to that of a later entry.
-func (g *Group) advance(id StreamID) {
+func (g *Group) advance(id StreamID, valkey bool) {
 	switch s := g.s; {
-	case g.read != UnknownRead && !s.deletedFrom(id) && !g.last.Less(s.FirstID()):
+	case g.read != UnknownRead && !s.deletedFrom(g.last, valkey) && !g.last.Less(s.FirstID()):
 		g.read++
 	case s.added != 0:
 		g.read = s.Position(id)
@@ -475,10 +475,10 @@ func (g *Group) advance(id StreamID) {
 	g.last = id
 }
 
-// deletedFrom reports whether an entry with an ID of at least id may have been
-// deleted. The stream must not be empty.
-func (s *Stream) deletedFrom(id StreamID) bool {
-	return s.n > 0 && !s.maxDeleted.IsZero() && !s.maxDeleted.Less(s.FirstID()) && !s.maxDeleted.Less(id)
+// deletedFrom reports whether an entry with an ID of at least id may have been deleted. Those
+// before the first entry count for Valkey only.
+func (s *Stream) deletedFrom(id StreamID, valkey bool) bool {
+	return s.n > 0 && !s.maxDeleted.IsZero() && !s.maxDeleted.Less(id) && (valkey || !s.maxDeleted.Less(s.FirstID()))
 }
 
 // Position returns the number of entries added up to id, or UnknownRead if it
@@ -489,7 +489,7 @@ func (s *Stream) Position(id StreamID) int64 {
 		return 0
 	case s.n == 0 && order <= 0, order == 0:
 		return s.added
-	case order > 0:
+	case order > 0, !id.IsZero() && id.Less(s.maxDeleted):
 		return UnknownRead
 	}
 	first := s.FirstID()
@@ -505,16 +505,17 @@ func (s *Stream) Position(id StreamID) int64 {
 }
 
 // Lag returns the number of entries not yet delivered by a group, and whether it is
-// known. O(1).
-func (s *Stream) Lag(g *Group) (n int64, known bool) {
-	if s.added == 0 || s.n == 0 {
+// known. valkey is whether it is that of Valkey: Read subtracted from Added also where no
+// entry, or every one, is to be delivered. O(1).
+func (s *Stream) Lag(g *Group, valkey bool) (n int64, known bool) {
+	switch first := s.FirstID(); {
+	case s.added == 0, s.n == 0 && !valkey:
 		return 0, true
-	}
-	if first := s.FirstID(); g.last.Less(first) && s.maxDeleted.Less(first) {
+	case g.last.Less(first) && s.maxDeleted.Less(first) && !valkey:
 		return int64(s.n), true
 	}
 	read := g.read
-	if read == UnknownRead || s.deletedFrom(g.last) {
+	if read == UnknownRead || s.deletedFrom(g.last, valkey) {
 		read = s.Position(g.last)
 	}
 	return s.added - read, read != UnknownRead

@@ -56,6 +56,15 @@ func parseGroupOptions(c *engine.Call, create bool) (o groupOptions, ok bool) {
 	return o, c.OK()
 }
 
+// entriesRead returns the number of entries that a group has read where a client says so. In
+// Redis it is at most the number of entries added.
+func entriesRead(c *engine.Call, s *sequence.Stream, read int64) int64 {
+	if c.Engine.Config.Valkey() {
+		return read
+	}
+	return min(read, s.Added())
+}
+
 // streamOfGroup opens the stream of an XGROUP command for changing. If ok is false
 // the error has been replied, also that the stream does not exist, unless create is
 // true.
@@ -127,10 +136,10 @@ func xgroupCreate(c *engine.Call) {
 		return
 	case s == nil:
 		s = create(c, key)
-		s.AddGroup(group, last, o.read)
+		s.AddGroup(group, last, entriesRead(c, s, o.read))
 		c.Changed(key, engine.ClassStream, "xgroup-create")
 	default:
-		s.AddGroup(group, last, o.read)
+		s.AddGroup(group, last, entriesRead(c, s, o.read))
 		c.ChangedUnwatched(key, engine.ClassStream, "xgroup-create")
 	}
 	c.Reply.OK()
@@ -276,7 +285,7 @@ func xgroupSetid(c *engine.Call) {
 			return
 		}
 	}
-	g.SetID(last, o.read)
+	g.SetID(last, entriesRead(c, s, o.read))
 	c.ChangedUnwatched(key, engine.ClassStream, "xgroup-setid")
 	c.Reply.OK()
 }

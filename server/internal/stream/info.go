@@ -111,7 +111,7 @@ func replyProgress(c *engine.Call, s *sequence.Stream, g *sequence.Group) {
 		c.Reply.Int(g.Read())
 	}
 	named(c, "lag")
-	if lag, known := s.Lag(g); known {
+	if lag, known := s.Lag(g, c.Engine.Config.Valkey()); known {
 		c.Reply.Int(lag)
 	} else {
 		c.Reply.Null()

@@ -296,7 +296,7 @@ func xreadgroup(c *engine.Call) {
 			replyDelivery(c, e, c.Now()-p.Time, p.Count)
 			g.Deliver(reader, p.ID, c.Now(), p.Count+1)
 		}
-		g.ReadNext(reader, n, c.Now(), !o.noack, func(e sequence.StreamEntry) {
+		g.ReadNext(reader, n, c.Now(), !o.noack, c.Engine.Config.Valkey(), func(e sequence.StreamEntry) {
 			if o.claims {
 				replyDelivery(c, e, 0, 0)
 			} else {
