@@ -54,7 +54,7 @@ func TestEndlessLibrary(t *testing.T) {
 		payload = command.Codec(srv.Engine).AppendFunctions(nil, []string{endless})
 		srv.Scripting.LoadTime = 20 * time.Millisecond
 		srv.Keys.DB(keyspace.InternalDB).Put([]byte("endless"), keyspace.NewString([]byte(endless)), false)
-		scripting.LoadLibraries(srv.Engine)
+		scripting.CompileLibraries(srv.Engine, srv.Keys, srv.LibraryLimits(srv.Scripting.LoadTime))
 		if n := srv.Keys.DB(keyspace.InternalDB).Len(); n != 2 {
 			t.Errorf("%d libraries are kept, want 2", n)
 		}

@@ -60,7 +60,7 @@ func families() [][]engine.Command {
 func wiring(o Options, t **transport.Transport) engine.Parts {
 	return engine.Parts{
 		Commands:    families(),
-		Loaded:      scripting.LoadLibraries,
+		Libraries:   scripting.CompileLibraries,
 		Replication: func(e *engine.Engine) engine.Replication { return replication.NewPrimary(e) },
 		Forwarder:   forward.New,
 		Transport: func(e *engine.Engine) (engine.Transport, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/config"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
 )
 
 // noTransport is a transport without listeners and connections.
@@ -36,7 +37,7 @@ func TestAddedCheck(t *testing.T) {
 				c.Reply.OK()
 			},
 		}}},
-		Loaded:    func(*Engine) {},
+		Libraries: func(*Engine, *keyspace.Keyspace, LibraryLimits) Functions { return Functions{} },
 		Transport: func(*Engine) (Transport, error) { return noTransport{}, nil },
 	})
 	if err != nil {

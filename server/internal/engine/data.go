@@ -65,7 +65,7 @@ func (h *host) Continue(s persist.Stream) { h.Replication.Continue(s) }
 
 // Loaded is called when the data have been loaded.
 func (h *host) Loaded() {
-	h.loaded((*Engine)(h))
+	(*Engine)(h).loadLibraries()
 	h.MemoryState.MoreToEvict = h.Config.Maxmemory != 0 // the timer checks the limit
 }
 
@@ -195,7 +195,7 @@ func (srv *Engine) Reload(write, flush, merge bool) error {
 		} else {
 			k.LoseTrack() // without write, unsaved changes are gone from memory, not from the journal
 		}
-		srv.loaded(srv)
+		srv.loadLibraries()
 		return nil
 	}
 	for i := keyspace.InternalDB; i < n; i++ {
@@ -212,7 +212,7 @@ func (srv *Engine) Reload(write, flush, merge bool) error {
 		}
 	}
 	srv.Keys.Seal()
-	srv.loaded(srv)
+	srv.loadLibraries()
 	return nil
 }
 

@@ -70,9 +70,9 @@ type logging struct {
 
 // commands are the rows of all commands, and the checks before they run.
 type commands struct {
-	Table  *table
-	checks []check       // in the order in which dispatch asks them
-	loaded func(*Engine) // see Parts
+	Table            *table
+	checks           []check                                                    // in the order in which dispatch asks them
+	compileLibraries func(*Engine, *keyspace.Keyspace, LibraryLimits) Functions // see Parts
 
 	applying      []*check // see applyingChecks
 	applyingKnown bool
@@ -151,8 +151,10 @@ type Options struct {
 
 // Parts are the packages above the engine that New puts together.
 type Parts struct {
-	Commands [][]Command   // the rows of all families
-	Loaded   func(*Engine) // runs under the lock when the data were loaded or replaced
+	Commands [][]Command // the rows of all families
+	// Libraries compiles the libraries of a keyspace. It is called with the lock if the keyspace
+	// is that of the engine.
+	Libraries func(*Engine, *keyspace.Keyspace, LibraryLimits) Functions
 
 	// Replication makes the part that feeds replicas, before the engine runs any command;
 	// nil for an engine without replicas.
@@ -233,7 +235,7 @@ func configured(o Options, p Parts) (*Engine, error) {
 	t := NewTable(p.Commands)
 	srv := &Engine{
 		logging:    logging{Log: o.Logger, level: o.LogLevel},
-		commands:   commands{Table: t, loaded: p.Loaded},
+		commands:   commands{Table: t, compileLibraries: p.Libraries},
 		parameters: parameters{Config: config.Defaults()},
 		dataset:    dataset{Rand: mrand.New(mrand.NewPCG(mrand.Uint64(), mrand.Uint64()))},
 		forwarding: forwarding{newForwarder: p.Forwarder},

@@ -184,7 +184,7 @@ func (srv *Engine) BeginReplacement(l *LoadState, keep bool) {
 	}
 	srv.adopt(srv.Keys.Empty())
 	srv.Keeper.Suspend()
-	srv.loaded(srv)
+	srv.Scripting.Functions = Functions{}
 }
 
 // FailReplacement ends BeginReplacement without data. The file keeps the last state.
@@ -193,12 +193,19 @@ func (srv *Engine) FailReplacement() {
 	srv.Keeper.Wake()
 }
 
-// Replace replaces all data. The file gets them as a whole.
-func (srv *Engine) Replace(data *keyspace.Keyspace) {
+// Replace replaces all data, and the functions by those that CompileLibraries has made of
+// them. The file gets the data as a whole.
+func (srv *Engine) Replace(data *keyspace.Keyspace, functions Functions) {
 	srv.adopt(data)
 	srv.Keeper.Loading = nil
 	srv.Keeper.Resume()
-	srv.loaded(srv)
+	srv.Scripting.Functions = functions
+}
+
+// CompileLibraries compiles the libraries of data that are not yet those of the server. The
+// lock is not needed.
+func (srv *Engine) CompileLibraries(data *keyspace.Keyspace, limits LibraryLimits) Functions {
+	return srv.compileLibraries(srv, data, limits)
 }
 
 // adopt replaces all data, and records that for watchers, waiters and caches.

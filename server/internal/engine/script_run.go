@@ -271,6 +271,10 @@ func (w *ScriptWatch) Look() time.Duration {
 	return d + w.still
 }
 
+// LibraryTime is the time in which FUNCTION LOAD compiles a library and runs its code, and a
+// replica each library of its primary.
+const LibraryTime = 500 * time.Millisecond
+
 // defaultLoadTime is the limit unless a test sets another one. A library that FUNCTION
 // LOAD has accepted took less than half a second; a busy machine may need more.
 const defaultLoadTime = 10 * time.Second
@@ -330,6 +334,12 @@ func (m *ScriptMemory) Begin(sc *scripting, keys *keyspace.Keyspace, now time.Ti
 		sc.base, sc.baseAt = ReadMemory(), now
 	}
 	m.limit, m.base, m.keys, m.stored = sc.MemoryLimit, sc.base, keys, keys.UsedBytes()
+	m.collectAbove = memoryUse{m.base.objects + m.limit/4, m.base.Mapped + m.limit/4}
+}
+
+// BeginWithoutKeys is Begin for code that stores nothing in keys. It needs no lock.
+func (m *ScriptMemory) BeginWithoutKeys(limit uint64) {
+	m.limit, m.base, m.keys = limit, ReadMemory(), keyspace.New(1, keyspace.Hooks{})
 	m.collectAbove = memoryUse{m.base.objects + m.limit/4, m.base.Mapped + m.limit/4}
 }
 
@@ -563,10 +573,27 @@ func (r *ScriptRun) misplaced(cmd *Command, argv [][]byte) string {
 
 // Functions holds the libraries and their registered functions.
 type Functions struct {
-	State       *script.State // nil until first used
-	Libraries   map[string]*Library
-	ByName      map[string]*Function // by lower-case name
-	Registering *Library             // the library that registers its functions
+	State     *script.State // nil until first used
+	Libraries map[string]*Library
+	ByName    map[string]*Function // by lower-case name
+}
+
+// LibraryLimits are the limits of compiling a library, and of its registration of functions.
+type LibraryLimits struct {
+	Time   time.Duration
+	Memory uint64      // how much the process may grow
+	Ended  func() bool // ends it early
+	Valkey bool        // errors are in the dialect of Valkey
+}
+
+// LibraryLimits returns limits with a time. The lock is held.
+func (srv *Engine) LibraryLimits(t time.Duration) LibraryLimits {
+	return LibraryLimits{Time: t, Memory: srv.Scripting.MemoryLimit, Ended: func() bool { return false }, Valkey: srv.Config.Valkey()}
+}
+
+// loadLibraries compiles the libraries of the data. The lock is held.
+func (srv *Engine) loadLibraries() {
+	srv.Scripting.Functions = srv.compileLibraries(srv, srv.Keys, srv.LibraryLimits(srv.Scripting.LoadTime))
 }
 
 // Library is a library of functions.

@@ -32,9 +32,12 @@ func (l *link) load(in *psync.Link) (err error) {
 		return err
 	}
 	var data *keyspace.Keyspace
+	var limits engine.LibraryLimits
 	progress := &engine.LoadState{Start: time.Now(), Total: max(length, 0)}
 	if err := l.locked(func() {
 		l.total, l.skip = max(length, 0), e.Config.ReplSkipDamaged
+		limits = e.LibraryLimits(engine.LibraryTime)
+		limits.Ended = func() bool { return l.ctx.Err() != nil }
 		l.p.log.Info("MASTER <-> REPLICA sync: Loading DB in memory", "primary", l.name(), "id", in.ID, "offset", in.Offset, "bytes", length)
 		data = e.Keys.Empty()
 		data.Frequency.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
@@ -56,22 +59,26 @@ func (l *link) load(in *psync.Link) (err error) {
 		return in.KeepAlive()
 	})
 	keys, db, err := l.read(payload, data)
+	var functions engine.Functions
+	if err == nil {
+		functions = e.CompileLibraries(data, limits)
+	}
 	stop()
 	e.Incoming.Store(0)
 	if err != nil {
 		return err
 	}
 	return l.locked(func() {
-		l.adopt(in, data, db)
+		l.adopt(in, data, functions, db)
 		l.p.log.Info("MASTER <-> REPLICA sync: Finished with success", "keys", keys, "bytes", l.received.Load(), "seconds", time.Since(progress.Start).Seconds())
 	})
 }
 
 // adopt makes the data those of the server, as of the beginning of the stream.
-func (l *link) adopt(in *psync.Link, data *keyspace.Keyspace, db int) {
+func (l *link) adopt(in *psync.Link, data *keyspace.Keyspace, functions engine.Functions, db int) {
 	p, e := l.p, l.p.engine
 	p.disconnect()
-	e.Replace(data)
+	e.Replace(data, functions)
 	e.Replacing = false
 	if in.ID != "" {
 		e.NewReplID(false, 0)

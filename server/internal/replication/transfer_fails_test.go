@@ -550,3 +550,52 @@ func (t *text) String() string {
 	defer t.mu.Unlock()
 	return t.Builder.String()
 }
+
+// TestEndlessLibraryOfPrimary checks that the replica runs the code of the primary's libraries
+// without its lock, and that one which never ends stops only itself.
+func TestEndlessLibraryOfPrimary(t *testing.T) {
+	const endless = "#!lua name=endless\nredis.log(redis.LOG_WARNING, 'registering') while true do end"
+	file := data(endless)
+	p := &scripted{answer: full(file, len(file))}
+	var log text
+	var srv *servertest.Server
+	started := make(chan struct{})
+	registering := func(line string) {
+		log.Write([]byte(line))
+		if !strings.Contains(line, "registering") {
+			return
+		}
+		<-started
+		answered := make(chan error, 1)
+		go func() {
+			_, err := srv.Do(t.Context(), "GET", "old")
+			answered <- err
+		}()
+		select {
+		case err := <-answered:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(time.Minute):
+			t.Error("GET is not answered while a library runs")
+		}
+	}
+	srv = replicaOf(t, p, false, server.Options{Logger: slog.New(slog.NewTextHandler(writer(registering), nil))})
+	close(started)
+	wait.Until(t, "the replica is linked", func() bool { return fields(srv, "master_link_status")[0] == "master_link_status:up" })
+	if s := log.String(); !strings.Contains(s, "registering") || !strings.Contains(s, "FUNCTION LOAD timeout") {
+		t.Errorf("the log does not name the library:\n%s", s)
+	}
+	if got := srv.Must("DBSIZE"); got != int64(2) {
+		t.Errorf("%v keys", got)
+	}
+}
+
+// writer is a function as an io.Writer.
+type writer func(string)
+
+// Write implements io.Writer.
+func (w writer) Write(b []byte) (int, error) {
+	w(string(b))
+	return len(b), nil
+}

@@ -49,7 +49,6 @@ const (
 	errFunctionName   = "Function names can only contain letters, numbers, or underscores(_) and must be at least one character long"
 	errFunctionExists = "Function already exists in the library"
 	errLibraryName    = "Library names can only contain letters, numbers, or underscores(_) and must be at least one character long"
-	loadTime          = 500 * time.Millisecond // time limit of registering functions
 	functionPayload   = "ERR DUMP payload version or checksum are wrong"
 )
 
@@ -71,21 +70,42 @@ func sorted(l *engine.Library) []*engine.Function {
 func functionState(srv *engine.Engine) *script.State {
 	fs := &srv.Scripting.Functions
 	if fs.State == nil {
-		fs.State = script.New()
-		fs.State.Beat = srv.Scripting.Tick
-		seal(srv, fs.State, false)
+		fs.State = newFunctionState(srv)
 	}
 	return fs.State
 }
 
-// loadingGlobals returns the globals of a library while it registers its functions.
-func loadingGlobals(srv *engine.Engine, state *script.State) *lua.LTable {
-	globals := state.Table()
+// newFunctionState returns a machine for functions. It needs no lock.
+func newFunctionState(srv *engine.Engine) *script.State {
+	state := script.New()
+	state.Beat = srv.Scripting.Tick
+	seal(srv, state, false)
+	return state
+}
+
+// loader compiles libraries. Unless a command requests that, it uses nothing that the engine's
+// lock guards.
+type loader struct {
+	srv     *engine.Engine
+	state   *script.State
+	limits  engine.LibraryLimits
+	library *engine.Library // that registers its functions
+}
+
+// loaderOf returns the loader of a command.
+func loaderOf(srv *engine.Engine) *loader {
+	return &loader{srv: srv, state: functionState(srv), limits: srv.LibraryLimits(engine.LibraryTime)}
+}
+
+// globals returns the globals of a library while it registers its functions.
+func (d *loader) globals() *lua.LTable {
+	globals := d.state.Table()
 	for _, name := range []string{"redis", "server"} {
-		a := &api{srv: srv, state: state, valkey: name == "server"}
-		t := state.Library(map[string]lua.LGFunction{"register_function": a.registerFunction, "log": a.log})
+		a := &api{srv: d.srv, state: d.state, valkey: name == "server"}
+		register := func(L *lua.LState) int { return d.registerFunction(a, L) }
+		t := d.state.Library(map[string]lua.LGFunction{"register_function": register, "log": a.log})
 		a.constants(t)
-		globals.RawSetString(name, state.Guarded(t, true))
+		globals.RawSetString(name, d.state.Guarded(t, true))
 	}
 	return globals
 }
@@ -130,11 +150,10 @@ func functionName(name string) bool {
 	return name != ""
 }
 
-// compileLibrary compiles a library from its source. libraryTaken and functionTaken
-// report the names in use: of libraries and, in lower case, of functions. c is the
-// command that requests it, nil while data are loaded.
-func compileLibrary(srv *engine.Engine, c *engine.Call, code string, timeout time.Duration, libraryTaken func(name string) bool,
-	functionTaken func(library, name string) bool,
+// compile compiles a library from its source. libraryTaken and functionTaken report the
+// names in use: of libraries and, in lower case, of functions. c is the command that requests
+// it, nil while data are loaded.
+func (d *loader) compile(c *engine.Call, code string, libraryTaken func(name string) bool, functionTaken func(library, name string) bool,
 ) (l *engine.Library, wrong string) {
 	language, name, skip, wrong := libraryHeader(code)
 	switch {
@@ -148,13 +167,14 @@ func compileLibrary(srv *engine.Engine, c *engine.Call, code string, timeout tim
 		return nil, "Library '" + name + "' already exists"
 	}
 	l = &engine.Library{Name: name, Code: code, Functions: map[string]*engine.Function{}}
-	state := functionState(srv)
 	var fn *lua.LFunction
 	var err error
 	if c != nil {
-		fn, err = compileScript(c, state, &engine.ScriptRun{Name: name}, code[skip:], "user_function")
+		fn, err = compileScript(c, d.state, &engine.ScriptRun{Name: name}, code[skip:], "user_function")
 	} else {
-		fn, err = state.Compile(code[skip:], "user_function")
+		end := d.limit()
+		fn, err = d.state.Compile(code[skip:], "user_function")
+		end()
 	}
 	if ended, ok := errors.AsType[*script.Interrupted](err); ok {
 		msg, _ := errorOf(ended.Value)
@@ -163,7 +183,7 @@ func compileLibrary(srv *engine.Engine, c *engine.Call, code string, timeout tim
 	if err != nil {
 		return nil, "Error compiling function: " + cText(err.Error())
 	}
-	if wrong = register(srv, state, fn, l, timeout); wrong != "" {
+	if wrong = d.register(fn, l); wrong != "" {
 		return nil, wrong
 	}
 	if len(l.Functions) == 0 {
@@ -177,29 +197,37 @@ func compileLibrary(srv *engine.Engine, c *engine.Call, code string, timeout tim
 	return l, ""
 }
 
-// register runs the code of a library, which registers its functions.
-func register(srv *engine.Engine, state *script.State, fn *lua.LFunction, l *engine.Library, timeout time.Duration) (wrong string) {
-	fs := &srv.Scripting.Functions
+// limit makes the machine keep the limits until end is called.
+func (d *loader) limit() (end func()) {
 	watch := engine.StartWatch()
-	state.SetGlobals(loadingGlobals(srv, state))
-	fs.Registering = l
 	var memory engine.ScriptMemory
-	memory.Begin(&srv.Scripting, srv.Keys, watch.Started)
-	state.Interrupt = func() *lua.LTable {
+	memory.BeginWithoutKeys(d.limits.Memory)
+	d.state.Interrupt = func() *lua.LTable {
 		if memory.Outgrown() {
-			return engine.ErrorTable(state, "ERR not enough memory", false)
+			return engine.ErrorTable(d.state, "ERR not enough memory", false)
 		}
-		if watch.Look() > timeout {
-			return engine.ErrorTable(state, "ERR FUNCTION LOAD timeout", false)
+		if watch.Look() > d.limits.Time || d.limits.Ended() {
+			return engine.ErrorTable(d.state, "ERR FUNCTION LOAD timeout", false)
 		}
 		return nil
 	}
-	defer func() {
-		fs.Registering, state.Interrupt = nil, nil
+	return func() {
+		d.state.Interrupt = nil
 		memory.End()
-		state.SetGlobals(nil)
+	}
+}
+
+// register runs the code of a library, which registers its functions.
+func (d *loader) register(fn *lua.LFunction, l *engine.Library) (wrong string) {
+	end := d.limit()
+	d.state.SetGlobals(d.globals())
+	d.library = l
+	defer func() {
+		end()
+		d.library = nil
+		d.state.SetGlobals(nil)
 	}()
-	_, failed := state.Call(fn)
+	_, failed := d.state.Call(fn)
 	if failed == nil {
 		return ""
 	}
@@ -209,15 +237,15 @@ func register(srv *engine.Engine, state *script.State, fn *lua.LFunction, l *eng
 	} else if text, ok := luaconv.ToString(failed.Value); ok {
 		msg = "ERR " + text
 	}
-	if text := strings.TrimPrefix(msg, "ERR "); srv.Config.Valkey() && (text == errFunctionName || text == errFunctionExists) {
+	if text := strings.TrimPrefix(msg, "ERR "); d.limits.Valkey && (text == errFunctionName || text == errFunctionExists) {
 		return text
 	}
 	return "Error registering functions: " + cText(msg)
 }
 
 // registerFunction is redis.register_function.
-func (a *api) registerFunction(L *lua.LState) int {
-	l := a.srv.Scripting.Functions.Registering
+func (d *loader) registerFunction(a *api, L *lua.LState) int {
+	l := d.library
 	if l == nil {
 		a.fail(L, a.name()+".register_function can only be called on FUNCTION LOAD command")
 	}
@@ -239,7 +267,11 @@ func (a *api) registerFunction(L *lua.LState) int {
 		a.fail(L, "wrong number of arguments to "+a.name()+".register_function")
 	}
 	if !functionName(f.Name) {
-		a.fail(L, a.srv.Config.Words(errLibraryName, errFunctionName))
+		wrong := errLibraryName
+		if d.limits.Valkey {
+			wrong = errFunctionName
+		}
+		a.fail(L, wrong)
 	}
 	if l.Functions[f.Name] != nil {
 		a.fail(L, errFunctionExists)
@@ -368,7 +400,7 @@ func functionLoad(c *engine.Call) {
 	code := c.String()
 	fs := &c.Engine.Scripting.Functions
 	libraryTaken, functionTaken := takenBy(fs, replace)
-	l, wrong := compileLibrary(c.Engine, c, code, loadTime, libraryTaken, functionTaken)
+	l, wrong := loaderOf(c.Engine).compile(c, code, libraryTaken, functionTaken)
 	if wrong != "" {
 		c.Reply.Error("ERR " + wrong)
 		return
@@ -648,8 +680,9 @@ func functionRestore(c *engine.Call) {
 func restoreLibraries(c *engine.Call, codes []string, flush, replace bool) (wrong string) {
 	var fresh engine.Functions
 	libraryTaken, functionTaken := takenBy(&fresh, false)
+	d := loaderOf(c.Engine)
 	for _, code := range codes {
-		l, wrong := compileLibrary(c.Engine, c, code, loadTime, libraryTaken, functionTaken)
+		l, wrong := d.compile(c, code, libraryTaken, functionTaken)
 		if wrong != "" {
 			return wrong
 		}
@@ -704,24 +737,31 @@ func functionFlags(srv *engine.Engine, argv [][]byte) engine.ScriptFlags {
 	return engine.ScriptCompat
 }
 
-// LoadLibraries compiles the libraries in the server's own database. A library that
-// cannot be loaded, or takes longer than Scripting.LoadTime, stays in the file.
-func LoadLibraries(srv *engine.Engine) {
-	fs := &srv.Scripting.Functions
-	fs.Libraries, fs.ByName = nil, nil
-	libraryTaken, functionTaken := takenBy(fs, false)
-	for e := range srv.Keys.DB(keyspace.InternalDB).All() {
+// CompileLibraries compiles the libraries in the server's own database of a keyspace, which may
+// not be that of the engine: the lock is needed only if it is. A library that cannot be
+// compiled within the limits stays in the database.
+func CompileLibraries(srv *engine.Engine, keys *keyspace.Keyspace, limits engine.LibraryLimits) (fs engine.Functions) {
+	libraryTaken, functionTaken := takenBy(&fs, false)
+	for e := range keys.DB(keyspace.InternalDB).All() {
 		code, ok := e.Value().(*keyspace.String)
 		if !ok {
 			continue
 		}
-		l, wrong := compileLibrary(srv, nil, string(code.Content()), srv.Scripting.LoadTime, libraryTaken, functionTaken)
+		if fs.State == nil {
+			fs.State = newFunctionState(srv)
+		}
+		d := loader{srv: srv, state: fs.State, limits: limits}
+		l, wrong := d.compile(nil, string(code.Content()), libraryTaken, functionTaken)
+		if limits.Ended() {
+			break
+		}
 		if wrong != "" {
 			srv.Log.Error("cannot load a function library; keeping it in the data file", "library", e.Key(), "error", wrong)
 			continue
 		}
-		link(fs, l)
+		link(&fs, l)
 	}
+	return fs
 }
 
 func functionHelpRow() engine.Command {
