@@ -40,9 +40,9 @@ var kinds = []kind{
 
 func plain(reply []any, i int) string { return fmt.Sprint(reply[i]) }
 
-// elements returns the elements that the primary has.
-func (k kind) elements(s *simulation) (elements []string) {
-	reply, _ := s.do(s.primary, k.all...).([]any)
+// elements returns the elements that a node has.
+func (k kind) elements(s *simulation, n *node) (elements []string) {
+	reply, _ := s.do(n, k.all...).([]any)
 	for i := range reply {
 		elements = append(elements, k.element(reply, i))
 	}

@@ -21,6 +21,10 @@
 //   - with an even seed, each addition that it has replied to,
 //   - otherwise each addition before a save that has succeeded.
 //
+// Transfers of all data are cut at some points, or the replica is killed there. The run
+// verifies that a replica has one whole state at each of them, the old one or the new one,
+// and so has its file.
+//
 // At the end links and disks are whole and clocks agree, and the run verifies
 //
 //   - that each addition which WAIT promised to be on two of three servers is there;

@@ -251,7 +251,7 @@ func (s *simulation) replicas() []*node {
 // fault does one thing that goes wrong, and what repairs it.
 func (s *simulation) fault() {
 	replica := s.replicas()[s.random.IntN(2)]
-	all := []string{"reset", "stall", "one way", "kill replica", "kill primary", "restart primary", "isolate primary", "no client", "switch", "disk", "disk", "clock"}
+	all := []string{"reset", "stall", "one way", "kill replica", "kill primary", "restart primary", "isolate primary", "no client", "switch", "disk", "disk", "clock", "cut transfer"}
 	kind := all[s.random.IntN(len(all))]
 	s.faults[kind]++
 	s.log("fault: %s", kind)
@@ -270,6 +270,8 @@ func (s *simulation) fault() {
 		s.network.stallWay(from, to)
 		wait.Pace(s.between(time.Second, 3*time.Minute))
 		s.network.heal(from, to)
+	case "cut transfer":
+		s.cutTransfer(replica)
 	case "kill replica":
 		s.killReplica(replica)
 	case "kill primary":
@@ -317,6 +319,57 @@ func (s *simulation) fault() {
 	}
 }
 
+// cutTransfer makes a replica receive all data, and cuts that at some points, at the last of
+// which the replica may be killed. At each point it has all elements that it had before or, once
+// it has received all, these and more; so has its file.
+func (s *simulation) cutTransfer(n *node) {
+	if s.info(n, "replication")["master_link_status"] != "up" {
+		return
+	}
+	s.do(n, "REPLICAOF", "NO", "ONE") // its stream ends here, and the primary does not know its ID
+	saved := s.save(n)
+	before, own := s.present(n), s.info(n, "replication")["master_replid"]
+	check := func(where string) (whole bool) {
+		was := s.info(n, "replication")["master_replid"] == own
+		now := s.present(n)
+		was = was && s.info(n, "replication")["master_replid"] == own
+		for element := range before {
+			if !now[element] {
+				s.Errorf("%s: %s has lost %s in a transfer", where, n.name, element)
+				break
+			}
+		}
+		if was && len(now) != len(before) {
+			s.Errorf("%s: %s has %d elements in a transfer, before it had %d", where, n.name, len(now), len(before))
+		}
+		return !was
+	}
+	s.do(s.primary, "CONFIG", "SET", "rdb-key-save-delay", 500+s.random.IntN(2000)) // so that a transfer takes time
+	defer s.do(s.primary, "CONFIG", "SET", "rdb-key-save-delay", 0)
+	kill := s.random.IntN(2) == 0
+	for cuts := 1 + s.random.IntN(6); cuts > 0 && !check("cut"); cuts-- {
+		s.follow(n) // at once, also if it waits after a cut
+		wait.Pace(s.between(0, 300*time.Millisecond))
+		check("transfer")
+		if cuts > 1 || !kill {
+			s.network.reset(s.primary.name, n.name)
+		}
+	}
+	s.log("the data of %s are whole: %v", n.name, check("end"))
+	if !kill {
+		s.follow(n)
+		return
+	}
+	s.kill(n)
+	s.network.stall(s.primary.name, n.name)
+	wait.Pace(s.between(0, time.Second))
+	s.boot(n)
+	if own = ""; saved {
+		check("start")
+	}
+	s.network.heal(s.primary.name, n.name)
+}
+
 // killReplica kills a replica and starts it again.
 func (s *simulation) killReplica(n *node) {
 	s.kill(n)
@@ -358,7 +411,7 @@ func (s *simulation) restartPrimary() {
 	s.kill(n)
 	wait.Pace(s.between(0, 10*time.Second))
 	s.boot(n)
-	present := s.present()
+	present := s.present(s.primary)
 	for _, element := range slices.Sorted(maps.Keys(must)) {
 		if !present[element] {
 			s.Errorf("%s was on the disk of %s and is lost", element, n.name)
@@ -523,11 +576,11 @@ func (s *simulation) differences() {
 	}
 }
 
-// present returns the elements that the primary has.
-func (s *simulation) present() map[string]bool {
+// present returns the elements that a node has.
+func (s *simulation) present(n *node) map[string]bool {
 	present := map[string]bool{}
 	for _, k := range kinds {
-		for _, element := range k.elements(s) {
+		for _, element := range k.elements(s, n) {
 			present[element] = true
 		}
 	}
@@ -568,7 +621,7 @@ func (s *simulation) verify() {
 		}
 		wait.Pace(time.Second)
 	}
-	present := s.present()
+	present := s.present(s.primary)
 	for _, element := range slices.Sorted(maps.Keys(s.promised)) {
 		if !present[element] {
 			s.Errorf("%s was promised and is lost", element)
