@@ -266,13 +266,33 @@ func TestRedirection(t *testing.T) {
 	c, blocked := dial(), dial()
 	expect(c, "MULTI", "+OK\r\n")
 	expect(c, "SET a 1", "+QUEUED\r\n")
-	if err := blocked.send(transcript.AppendCommand(nil, []string{"BLPOP", "l", "0"})); err != nil {
-		t.Fatal(err)
+	const forced = "-UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)\r\n"
+	waits := []struct {
+		c          *client
+		readonly   bool
+		line, want string
+	}{
+		{blocked, false, "BLPOP l 0", elsewhere},
+		{dial(), false, "XREAD BLOCK 0 STREAMS s $", elsewhere},
+		{dial(), false, "WAIT 5 0", forced},
+		{dial(), true, "BLPOP l 0", elsewhere},
+		{dial(), true, "XREAD BLOCK 0 STREAMS s $", "*1\r\n*2\r\n$1\r\ns\r\n*1\r\n*2\r\n$3\r\n1-1\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"},
 	}
-	wait.Until(t, "a client waits", func() bool { return replica.info("blocked_clients") == "1" })
+	for _, w := range waits {
+		if w.readonly {
+			expect(w.c, "READONLY", "+OK\r\n")
+		}
+		if err := w.c.send(transcript.AppendCommand(nil, strings.Fields(w.line))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait.Until(t, "the clients wait", func() bool { return replica.info("blocked_clients") == strconv.Itoa(len(waits)) })
 	replica.follow(primary)
-	if got, err := blocked.receive(patience); got != elsewhere {
-		t.Errorf("BLPOP: %q, %v", got, err)
+	primary.run("XADD s 1-1 a b")
+	for _, w := range waits {
+		if got, err := w.c.receive(patience); got != w.want {
+			t.Errorf("%s, READONLY %v: %q, %v, want %q", w.line, w.readonly, got, err, w.want)
+		}
 	}
 	expect(blocked, "PING", "+PONG\r\n")
 	expect(c, "EXEC", elsewhere)

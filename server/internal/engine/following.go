@@ -156,15 +156,19 @@ func (s *Session) redirects(cmd *Command, argv [][]byte, _ int) bool {
 	return s.effectsOf(cmd, argv).Has(away) && s.refersElsewhere(cmd, s.Engine.redirection())
 }
 
-// UnblockAll ends the waits of all blocked clients with an error, and closes their
-// connections, but for clients that can be redirected: the server becomes a replica.
+// UnblockAll ends the waits of blocked clients with an error, and closes their connections:
+// the server becomes a replica. Clients that can be redirected stay connected, if the command is
+// about data. Those that have sent READONLY wait on if it reads: a replica has the data, too.
 func (srv *Engine) UnblockAll() {
 	for _, s := range srv.Sessions {
 		w := s.Blocked
-		switch {
-		case w == nil:
+		if w == nil {
 			continue
-		case s.Redirectable && !s.Readonly:
+		}
+		switch flags := s.effectsOf(w.cmd, w.argv); {
+		case s.Readonly && flags.Has(protocol.ReadOnly):
+			continue
+		case s.Redirectable && flags.Has(protocol.Write|protocol.ReadOnly):
 			s.EndWait(w, func(r *protocol.Reply) { r.Error(srv.redirection()) })
 		default:
 			s.EndWait(w, func(r *protocol.Reply) { r.Error(errForcedUnblock) })
