@@ -66,8 +66,8 @@
 //	                    └──► backlog, output queues of replicas
 //
 // A link that was cut is connected again at once, and one that cannot be, every second; after
-// transfers of all data that have failed, the time doubles with each, up to a minute. Its
-// messages in the log that programs look for have Redis's words.
+// data that cannot be read the time doubles with each transfer, up to a minute. Its messages
+// in the log that programs look for have Redis's words.
 //
 // The offset counts whole transactions that were run, so the stream can continue there
 // after every cut, at any primary that has it. All data come into a keyspace of their own

@@ -124,8 +124,9 @@ func (l *link) locked(f func()) error {
 
 // retryInterval is the time between attempts to connect; cutInterval, after the primary or
 // the network has cut the link: the stream may soon be longer than the primary's backlog. A
-// transfer that fails again and again costs the primary all its data each time, so the time
-// doubles with each, up to longestInterval.
+// transfer costs the primary all its data, so after each that is cut the time grows by
+// cutInterval, up to retryInterval, and after each that cannot be read it doubles, up to
+// longestInterval.
 const (
 	retryInterval   = time.Second
 	cutInterval     = 20 * time.Millisecond
@@ -141,13 +142,11 @@ func (l *link) pause(err error) time.Duration {
 		l.failures++
 		l.failure = err
 	}
-	switch {
-	case cut && l.failures <= 1:
-		return cutInterval
-	case l.failures > 1:
-		return min(retryInterval<<min(l.failures-1, 10), longestInterval)
+	n := max(l.failures, 1)
+	if cut {
+		return min(cutInterval*time.Duration(n), retryInterval)
 	}
-	return retryInterval
+	return min(retryInterval<<min(n-1, 10), longestInterval)
 }
 
 // retry ends the time until the next attempt to connect.
