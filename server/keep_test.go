@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -871,4 +873,76 @@ func TestCloseWhileLoading(t *testing.T) {
 	}
 	srv = keep(t, path, nil)
 	must(t, srv, "DBSIZE -> 50000")
+}
+
+// TestOthersWaitForDisk checks that with appendfsync always nothing leaves the server that
+// reports a change which the disk does not have yet: no reply to its client, none to a client
+// that it wakes, no message, and no invalidation. While the files are held no change can be
+// written; all that is withheld arrives afterwards.
+func TestOthersWaitForDisk(t *testing.T) {
+	for name, test := range map[string]struct{ prepare, listen, change, want string }{
+		"BLPOP":        {"", "BLPOP k 0", "RPUSH k v", "[k v]"},
+		"BRPOP":        {"", "BRPOP other k 0", "LPUSH k v w", "[k v]"},
+		"BLMOVE":       {"", "BLMOVE k to LEFT LEFT 0", "RPUSH k v", "v"},
+		"BLMPOP":       {"", "BLMPOP 0 1 k LEFT", "RPUSH k v", "[k [v]]"},
+		"BZPOPMIN":     {"", "BZPOPMIN k 0", "ZADD k 1 v", "[k v 1]"},
+		"BZMPOP":       {"", "BZMPOP 0 1 k MIN", "ZADD k 1 v", "[k [[v 1]]]"},
+		"XREAD":        {"", "XREAD BLOCK 0 STREAMS k $", "XADD k 1-1 f v", "[[k [[1-1 [f v]]]]]"},
+		"XREADGROUP":   {"XGROUP CREATE k g $ MKSTREAM", "XREADGROUP GROUP g c BLOCK 0 STREAMS k >", "XADD k 1-1 f v", "[[k [[1-1 [f v]]]]]"},
+		"group ends":   {"XGROUP CREATE k g $ MKSTREAM", "XREADGROUP GROUP g c BLOCK 0 STREAMS k >", "DEL k", "NOGROUP"},
+		"script":       {"", "BLPOP k 0", `EVAL "return redis.call('rpush', KEYS[1], 'v')" 1 k`, "[k v]"},
+		"rename":       {"RPUSH from v", "BLPOP k 0", "RENAME from k", "[k v]"},
+		"message":      {"", "SUBSCRIBE k", `EVAL "redis.call('set', 'x', '1') redis.call('publish', 'k', 'v')" 0`, "[message k v]"},
+		"event":        {"CONFIG SET notify-keyspace-events KEA", "SUBSCRIBE __keyevent@0__:set", "SET k v", "[message __keyevent@0__:set k]"},
+		"invalidation": {"", "CLIENT TRACKING ON BCAST", "SET k v", "[invalidate [k]]"},
+	} {
+		for _, transport := range []string{"epoll", "net"} {
+			t.Run(name+"/"+transport, func(t *testing.T) {
+				t.Parallel()
+				srv, addr := startWith(t, Options{File: filepath.Join(t.TempDir(), "k.db"),
+					Config: map[string]string{"appendonly": "yes", "appendfsync": "always", "transport": transport}})
+				srv.Locked(func() { srv.Keeper.Limits.Direct = time.Hour })
+				if test.prepare != "" {
+					must(t, srv, test.prepare)
+				}
+				must(t, srv, "SET before 1") // so that a checkpoint was timed
+				listener, client := dialRaw(t, addr), dialRaw(t, addr)
+				if name == "invalidation" {
+					listener.send("HELLO 3\r\n")
+					listener.reply()
+				}
+				listener.send(test.listen + "\r\n")
+				if strings.HasPrefix(test.listen, "SUBSCRIBE") || name == "invalidation" {
+					listener.reply()
+				} else {
+					eventually(t, "the client waits", func() bool { return infoOf(t, srv, "blocked_clients") == "1" })
+				}
+				client.send("PING\r\n")
+				client.expect("PONG")
+				release := sync.OnceFunc(srv.Keeper.HoldFiles())
+				defer release()
+				client.send(test.change + "\r\n")
+				n := 0
+				eventually(t, "the change is made", func() bool {
+					srv.LockedNow(func() { n = srv.WithheldSessions() })
+					return n > 0
+				})
+				if n != 2 {
+					t.Errorf("the output of %d clients waits for the disk, not that of both", n)
+				}
+				release()
+				if got := fmt.Sprint(listener.reply()); !strings.HasPrefix(got, test.want) {
+					t.Errorf("the listener got %s, want %s", got, test.want)
+				}
+				if got := fmt.Sprint(client.reply()); strings.HasPrefix(got, "ERR") {
+					t.Errorf("the client got %s", got)
+				}
+				client.send("DEL k\r\nSET k 1\r\nGET k\r\n")
+				client.Conn.(*net.TCPConn).CloseWrite()
+				if got := client.all(); !strings.HasSuffix(got, "+OK\r\n$1\r\n1\r\n") {
+					t.Errorf("a client that sends no more got %q", got)
+				}
+			})
+		}
+	}
 }
