@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/admin"
 	"github.com/zsetd/zsetd/server/internal/command"
 	"github.com/zsetd/zsetd/server/internal/engine"
@@ -463,4 +465,160 @@ func TestShutdownLimit(t *testing.T) {
 		}
 		s.left(0)
 	})
+}
+
+// TestPeer checks what CLIENT INFO shows of a connection.
+func TestPeer(t *testing.T) {
+	for _, kind := range kinds() {
+		t.Run(kind[0]+" "+kind[1], func(t *testing.T) {
+			s := serve(t, kind, nil, "")
+			c := s.client()
+			c.send("PING\r\n")
+			c.expect("+PONG\r\n")
+			s.engine.Mu.Lock()
+			defer s.engine.Mu.Unlock()
+			for _, session := range s.engine.Sessions {
+				p := session.Peer
+				remote, local, fd := c.LocalAddr().String(), c.RemoteAddr().String(), p.FD > 0
+				if kind[1] == "unix" {
+					local += ":0"
+					remote = local
+				}
+				if kind[1] == "pipe" {
+					fd = p.FD == -1
+				}
+				if p.Addr != remote || p.LocalAddr != local || !fd || p.Unix != (kind[1] == "unix") || p.Secure != (kind[1] == "tls") {
+					t.Errorf("%s to %s: %+v", remote, local, p)
+				}
+				if n := p.Conn.Arrived(); n != int64(len("PING\r\n")) {
+					t.Errorf("%d bytes have arrived", n)
+				}
+				if p.Conn.Ended() {
+					t.Error("the client has ended")
+				}
+			}
+		})
+	}
+}
+
+// TestLastWrite checks that a client of a loop that has quit is disconnected when it has taken
+// nothing since the last check, and not if it has.
+func TestLastWrite(t *testing.T) {
+	large := strings.Repeat("x", 1<<20)
+	for _, reads := range []bool{false, true} {
+		for _, kind := range kinds()[:2] {
+			t.Run(fmt.Sprint(kind, reads), func(t *testing.T) {
+				s := serve(t, kind, nil, "")
+				c := s.client()
+				go c.send("*3\r\n$3\r\nSET\r\n$5\r\nlarge\r\n" + bulk(large))
+				c.expect("+OK\r\n")
+				c.send(strings.Repeat("GET large\r\n", 28) + "QUIT\r\n")
+				s.until("it has quit", func() bool {
+					for _, s := range s.engine.Sessions {
+						return s.End == engine.Closing
+					}
+					return false
+				})
+				check := func() (open bool) {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					for c := range s.conns {
+						p := c.(*polled)
+						p.lastDue.Store(true)
+						p.wake()
+						return true
+					}
+					return false
+				}
+				if !reads {
+					wait.Until(t, "the client is disconnected", func() bool { return !check() })
+					return
+				}
+				c.expect(strings.Repeat(bulk(large), 12)) // more than the socket's buffers hold
+				check()
+				c.expect(strings.Repeat(bulk(large), 16) + "+OK\r\n")
+				c.ends()
+			})
+		}
+	}
+}
+
+// TestLinger checks that the last replies of a shutdown arrive, although the client is still
+// sending. The server waits a second for the client to take them, which the client of a busy
+// machine may miss: one of several tries succeeds.
+func TestLinger(t *testing.T) {
+	for _, kind := range kinds() {
+		t.Run(kind[0]+" "+kind[1], func(t *testing.T) {
+			var err error
+			for range 5 {
+				if err = lingers(t, serve(t, kind, nil, "")); err == nil {
+					return
+				}
+			}
+			t.Error(err)
+		})
+	}
+}
+
+// lingers reads the replies to pings until the end of the connection, while it sends more.
+func lingers(t *testing.T, s *served) (err error) {
+	c := s.client()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for err := error(nil); err == nil; {
+			_, err = io.WriteString(c, strings.Repeat("PING\r\n", 1000))
+		}
+	}()
+	c.expect(strings.Repeat("+PONG\r\n", 10_000))
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.Shutdown(t.Context()) }()
+	rest, err := io.ReadAll(c.r)
+	if err == nil && !bytes.Equal(rest, bytes.Repeat([]byte("+PONG\r\n"), len(rest)/7)) {
+		err = fmt.Errorf("a reply is cut: %d bytes", len(rest))
+	}
+	c.Close()
+	<-ended
+	return errors.Join(err, <-stopped)
+}
+
+// TestHeld checks the input that waits behind a reader.
+func TestHeld(t *testing.T) {
+	var h held
+	var r protocol.Reader
+	want := strings.Repeat("*2\r\n$4\r\nECHO\r\n$30000\r\n"+strings.Repeat("x", 30000)+"\r\n", 10)
+	for rest := want; len(rest) > 0; {
+		space := h.space()
+		if len(space) < minHeldSpace || len(space) > heldBlock {
+			t.Fatalf("%d bytes of space", len(space))
+		}
+		n := copy(space[:min(len(space), 10_000)], rest)
+		h.filled(n)
+		rest = rest[n:]
+	}
+	if h.size != len(want) || len(h.blocks) != (len(want)+heldBlock-minHeldSpace-1)/(heldBlock-minHeldSpace) && len(h.blocks) != (len(want)+heldBlock-1)/heldBlock {
+		t.Errorf("%d bytes in %d blocks", h.size, len(h.blocks))
+	}
+	got := 0
+	for h.size > 0 {
+		before := h.size
+		if n := h.feed(&r); n == 0 || h.size != before-n {
+			t.Fatalf("fed %d of %d bytes, %d are left", n, before, h.size)
+		}
+		for {
+			args, ok, err := r.Next(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !ok {
+				break
+			}
+			if got++; len(args) != 2 || string(args[0]) != "ECHO" || len(args[1]) != 30000 {
+				t.Fatalf("got %d arguments", len(args))
+			}
+		}
+	}
+	if got != 10 || h.blocks != nil {
+		t.Errorf("got %d commands; %d blocks are left", got, len(h.blocks))
+	}
 }
