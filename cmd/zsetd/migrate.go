@@ -32,8 +32,9 @@ func migrateTool() tool {
 			"file, which TO is if its name ends in .rdb.\n\n" +
 			"Between servers it first reports what would not fit, copies all data, and then applies the\n" +
 			"changes as they happen, until it is told to cut over: by --cut-over, the signal USR1, or the\n" +
-			"return key on a terminal. Then FROM refuses writes, the rest is applied and verified, and the\n" +
-			"hook runs. Afterwards FROM refuses writes for a day, unless --unpause is given, or passes\n" +
+			"return key on a terminal. The data are verified, FROM stops writes, the rest is applied and\n" +
+			"verified, and the hook runs. Clients that write hang meanwhile, some milliseconds and as\n" +
+			"long as the hook takes; if the tool dies then, 3 seconds at most. Afterwards FROM refuses writes for a day, unless --unpause is given, or passes\n" +
 			"the commands of its clients to TO (--forward, from a zsetd); if a step fails, it accepts\n" +
 			"writes again. If the tool is stopped or killed, the same command continues.\n" +
 			"TO must be empty and have no other writers meanwhile.\n\n" +

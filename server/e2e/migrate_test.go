@@ -570,3 +570,46 @@ func TestMigrateSurvey(t *testing.T) {
 		t.Error("keys with a common hash tag are reported")
 	}
 }
+
+// TestMigrateKilledInPause checks that a source accepts writes again, without help, when the
+// program is killed while the source refuses them, and that the move goes on.
+func TestMigrateKilledInPause(t *testing.T) {
+	bin := binary.Path(t)
+	for _, kind := range []string{"zsetd", "redis"} {
+		t.Run(kind, func(t *testing.T) {
+			addr := ""
+			if kind == "redis" {
+				addr = startRedis(t)
+			} else {
+				addr = servertest.Run(t, primaryOptions()).Addr()
+			}
+			target := servertest.Run(t)
+			ctx := context.Background()
+			rdb := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: time.Minute})
+			defer rdb.Close()
+			must[string](t)(rdb.Set(ctx, "before", "v", 0).Result())
+			args := []string{"redis://" + addr, "redis://" + target.Addr(), "--observe", "0s", "--verify", "all", "--cut-over"}
+			first := startTool(t, bin, append(args, "--hook", "kill -9 $PPID")...)
+			if err := <-drained(first); err == nil {
+				t.Fatal("the program was not killed")
+			}
+			must[string](t)(rdb.Set(ctx, "after", "v", 0).Result()) // within a minute: it would be a day
+			second := startTool(t, bin, append(args, "--unpause")...)
+			second.says(t, "continuing the move")
+			second.says(t, "moved redis://")
+			if err := <-second.ended; err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(target.Must("MGET", "before", "after"), target.Must("DBSIZE")); got != "[v v] 2" {
+				t.Errorf("the target has %s", got)
+			}
+		})
+	}
+}
+
+// drained reads what a program says until it has ended.
+func drained(x *tool) chan error {
+	for range x.lines {
+	}
+	return x.ended
+}
