@@ -34,9 +34,10 @@ func migrateTool() tool {
 			"changes as they happen, until it is told to cut over: by --cut-over, the signal USR1, or the\n" +
 			"return key on a terminal. The data are verified, FROM stops writes, the rest is applied and\n" +
 			"verified, and the hook runs. Clients that write hang meanwhile, some milliseconds and as\n" +
-			"long as the hook takes; if the tool dies then, 3 seconds at most. Afterwards FROM refuses writes for a day, unless --unpause is given, or passes\n" +
-			"the commands of its clients to TO (--forward, from a zsetd); if a step fails, it accepts\n" +
-			"writes again. If the tool is stopped or killed, the same command continues.\n" +
+			"long as the hook takes; if the tool dies then, 3 seconds at most. Afterwards FROM refuses\n" +
+			"writes for a day, unless --unpause is given, or passes the commands of its clients to TO\n" +
+			"(--forward, from a zsetd); if a step fails, it accepts writes again. If the tool is\n" +
+			"stopped or killed, the same command continues.\n" +
 			"TO must be empty and have no other writers meanwhile.\n\n" +
 			"Status: 0 done, 1 something does not fit, is not equal or has failed, 2 the command line is\n" +
 			"wrong, or files cannot be read or written, 3 stopped by a signal, to be continued.",

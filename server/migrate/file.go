@@ -183,7 +183,7 @@ func (m *move) encode(ctx context.Context, w io.Writer) error {
 				if !moves || isState(v.Key) {
 					return nil
 				}
-				b = out.AppendKey(b, db, v.Key, v.Value, v.Deadline)
+				b = out.AppendKey(out.AppendDeadlines(b, v.Value), db, v.Key, v.Value, v.Deadline)
 				m.status.copied(1)
 				return flush(rdb.ReadSize)
 			}, func(code string) error {
