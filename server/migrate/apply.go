@@ -13,16 +13,24 @@ import (
 // own, the number of its arguments, and these. Commands up to the stored offset are
 // skipped. A command that fails because its key does not exist is passed over: the key
 // has expired here a moment before it does at the source, which deletes it next. Table
-// older has functions in place of commands.
+// older has functions in place of commands. After an error the offset of the commands before
+// it is stored, so that a later call does not repeat them.
 const applyScript = `
 local at = tonumber(redis.call('GET', KEYS[1]) or '-1')
+local before, last, selected = at, at, '0'
 if at >= tonumber(ARGV[1]) then
   return 0
 end
 local i = 2
 while i <= #ARGV do
   local n = tonumber(ARGV[i + 1])
-  if tonumber(ARGV[i]) > at then
+  local offset = tonumber(ARGV[i])
+  if ARGV[i + 2] == 'SELECT' then
+    selected = ARGV[i + 3]
+  elseif offset > last then
+    before, last = last, offset
+  end
+  if offset > at then
     local run, reply = older[ARGV[i + 2]]
     if run then
       reply = run(unpack(ARGV, i + 3, i + 1 + n))
@@ -30,6 +38,12 @@ while i <= #ARGV do
       reply = redis.pcall(unpack(ARGV, i + 2, i + 1 + n))
     end
     if type(reply) == 'table' and reply.err and (n < 2 or redis.call('EXISTS', ARGV[i + 3]) == 1) then
+      if before > at then
+        if selected ~= '0' then
+          redis.call('SELECT', 0)
+        end
+        redis.pcall('SET', KEYS[1], string.format('%.0f', before))
+      end
       return redis.error_reply(reply.err .. ' (' .. ARGV[i + 2] .. ' ' .. tostring(ARGV[i + 3]) .. ')')
     end
   end
