@@ -197,9 +197,15 @@ func TestFiles(t *testing.T) {
 	must(t, here, "ZADDEX", "z", "PXAT", 1<<44, "MEMBERS", 1, 1, "m")
 	must(t, here, "SET", "volatile", "v", "PXAT", 1<<44)
 	must(t, here, "FUNCTION", "LOAD", "#!lua name=two\nredis.register_function('two', function() return 2 end)")
-	for _, name := range []string{"zsetd.db", "dump.rdb"} {
-		path := filepath.Join(t.TempDir(), name)
-		o := moveOf(t, source.Addr(), source.Addr())
+	dir := t.TempDir()
+	move := moveOf(t, source.Addr(), source.Addr())
+	t.Chdir(dir)
+	for _, name := range []string{"zsetd.db", "dump.rdb", "here.rdb"} {
+		path := filepath.Join(dir, name)
+		if name == "here.rdb" {
+			path = name
+		}
+		o := move
 		o.To = endpoint(t, path)
 		if err := run(t, o); err != nil {
 			t.Fatal(err)
