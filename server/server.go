@@ -27,7 +27,8 @@ type Server struct {
 type Options struct {
 	// Config holds parameters by Redis's names, as in redis.conf: {"requirepass":
 	// "secret"}. README.md in this directory lists them. Users may be declared as
-	// "user", one per line: {"user": "alice on >secret ~a:* +@all"}.
+	// "user", one per line: {"user": "alice on >secret ~a:* +@all"}. Names ignore case. It
+	// is an error to give a parameter twice, in two spellings or under an alias.
 	Config map[string]string
 
 	// File is the path of the data file, which is created if it does not exist. The

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -28,16 +29,38 @@ type inputLimits struct {
 
 type limitsPointer = atomic.Pointer[inputLimits]
 
-// configure applies parameters before the server starts.
-func (srv *Engine) configure(values map[string]string) error {
+// parameterUser is the name under which the parameters hold the users, which loadUsers reads.
+const parameterUser = "user"
+
+// named returns the parameters by their names, in whatever spelling or under whatever alias
+// they are given. It is an error to give one twice.
+func named(given map[string]string) (values map[string]string, err error) {
 	table := config.Parameters()
-	for name, value := range values {
-		if name == "user" {
-			continue // loadUsers reads it
+	values = map[string]string{}
+	spelled := map[string]string{}
+	for _, as := range slices.Sorted(maps.Keys(given)) {
+		name := parameterUser
+		if !strings.EqualFold(as, parameterUser) {
+			p := config.Find(table, as)
+			if p == nil {
+				return nil, fmt.Errorf("zsetd: unknown parameter %q", as)
+			}
+			name = p.Name
 		}
-		p := config.Find(table, name)
-		if p == nil {
-			return fmt.Errorf("zsetd: unknown parameter %q", name)
+		if other, twice := spelled[name]; twice {
+			return nil, fmt.Errorf("zsetd: %q and %q are the same parameter", other, as)
+		}
+		spelled[name], values[name] = as, given[as]
+	}
+	return values, nil
+}
+
+// configure applies parameters, which named returned, before the server starts.
+func (srv *Engine) configure(values map[string]string) error {
+	for _, p := range config.Parameters() {
+		value, given := values[p.Name]
+		if !given {
+			continue
 		}
 		if err := p.Set(&srv.Config, value); err != nil {
 			return fmt.Errorf("zsetd: parameter %s: %w", p.Name, err)

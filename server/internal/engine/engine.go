@@ -265,12 +265,11 @@ func configured(o Options, p Parts) (*Engine, error) {
 	srv.Scope.srv = srv
 	srv.idle.L = &srv.Mu
 	srv.encoded[1].SetVersion(3)
-	values := o.Config
+	values, err := named(o.Config)
+	if err != nil {
+		return nil, err
+	}
 	if o.File != "" {
-		values = maps.Clone(values)
-		if values == nil {
-			values = map[string]string{}
-		}
 		values["dir"], values["dbfilename"] = filepath.Dir(o.File), filepath.Base(o.File)
 	}
 	if err := srv.configure(values); err != nil {
@@ -279,7 +278,6 @@ func configured(o Options, p Parts) (*Engine, error) {
 	if err := srv.loadUsers(values["user"]); err != nil {
 		return nil, err
 	}
-	var err error
 	if srv.transport, err = p.Transport(srv); err != nil {
 		return nil, err
 	}
