@@ -3,9 +3,12 @@ package server
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"math"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -263,8 +266,17 @@ func TestDoWithoutReply(t *testing.T) {
 	}
 }
 
-// Times and durations arrive in the unit of the command.
-func TestDoTimes(t *testing.T) {
+// Types of a program's own, as arguments of Do.
+type (
+	ownString  string
+	ownStrings []string
+	ownBytes   []byte
+	ownBool    bool
+	ownFloat   float32
+)
+
+// Arguments arrive by their kinds, times and durations in the unit of the command.
+func TestDoArguments(t *testing.T) {
 	srv, err := newEngine(Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -310,6 +322,17 @@ func TestDoTimes(t *testing.T) {
 		{[]any{"NONE", time.Second}, "zsetd: argument 1: NONE takes no duration here: send 1s as a number or a string"},
 		{[]any{at}, "zsetd: argument 0: a time cannot be the name of a command"},
 		{[]any{"SET", "k", struct{}{}}, "zsetd: argument 2: cannot send a struct {}"},
+		{[]any{"SET", "k", nil}, "zsetd: argument 2: cannot send nil"},
+		{[]any{"SET", "k", new("v")}, "zsetd: argument 2: cannot send a *string"},
+		{[]any{"SET", "k", []any{"v"}}, "zsetd: argument 2: cannot send a []interface {}"},
+		{[]any{"SET", "k", 1i}, "zsetd: argument 2: cannot send a complex128"},
+		{[]any{"SET", "k", [2]byte{1, 2}}, "zsetd: argument 2: cannot send a [2]uint8"},
+
+		{[]any{int8(-8), int16(-16), int32(-32), int64(math.MinInt64), -1}, "-8 -16 -32 -9223372036854775808 -1"},
+		{[]any{uint8(8), uint16(16), uint32(32), uint64(math.MaxUint64), uint(1), uintptr(2)}, "8 16 32 18446744073709551615 1 2"},
+		{[]any{float32(0.1), 0.1, float32(16777216), 1e300, math.Inf(-1)}, "0.1 0.1 16777216 1e+300 -inf"},
+		{[]any{true, false, ownBool(true), time.March, slog.LevelError}, "1 0 1 3 8"},
+		{[]any{ownString("SET"), ownStrings{"a", "b"}, ownBytes("c"), []ownString{"d", "e"}, json.RawMessage("{}"), json.Number("1.0"), ownFloat(0.5)}, "SET a b c d e {} 1.0 0.5"},
 	} {
 		argv, err := srv.Arguments(c.args)
 		got := string(bytes.Join(argv, []byte(" ")))
@@ -323,5 +346,72 @@ func TestDoTimes(t *testing.T) {
 	mustDo(t, srv.server(), "SET", "k", "v", "PX", time.Hour)
 	if ttl := mustDo(t, srv.server(), "PTTL", "k"); ttl.(int64) > 3_600_000 || ttl.(int64) < 1_800_000 {
 		t.Errorf("a deadline of one hour is %v ms", ttl)
+	}
+}
+
+// TestDoRefuses checks that Do refuses each command that has no meaning without a
+// connection, in any spelling and by its new name, and changes nothing.
+func TestDoRefuses(t *testing.T) {
+	srv, err := newEngine(Options{Config: map[string]string{"rename-command": "SYNC stream"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	for _, line := range []string{
+		"stream", "PSYNC ? -1", "psync ? -1 FAILOVER", "REPLCONF capa eof", "REPLCONF", "MONITOR", "QUIT", "RESET", "HELLO 2", "AUTH x", "SELECT 1",
+		"SUBSCRIBE c", "PSUBSCRIBE *", "SSUBSCRIBE c", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE", "MULTI", "EXEC", "DISCARD", "WATCH k", "UNWATCH",
+		"READONLY", "READWRITE", "ASKING", "CLIENT REPLY OFF", "client reply on", "CLIENT TRACKING on", "CLIENT CACHING yes", "CLIENT NO-EVICT on", "CLIENT NO-TOUCH on",
+		"CLIENT SETNAME n", "CLIENT SETINFO lib-name n", "CLIENT CAPA redirect", "HIMPORT PREPARE f a",
+	} {
+		if got := say(srv, line); !strings.HasSuffix(got, " needs a connection: use Server.Dialer") {
+			t.Errorf("%s: %s", line, got)
+		}
+	}
+	must(t, srv, "CLIENT KILL TYPE normal SKIPME no -> 1", "PING -> PONG")
+	srv.Locked(func() {
+		if n := len(srv.Sessions); n != 0 {
+			t.Errorf("%d sessions are left", n)
+		}
+	})
+	if got := say(srv, "SHUTDOWN NOSAVE"); got != engine.ErrServerClosed.Error() {
+		t.Errorf("SHUTDOWN: %s", got)
+	}
+}
+
+// TestConfigSpellings checks that a parameter has its value in any spelling, and that it is
+// an error to give it in two.
+func TestConfigSpellings(t *testing.T) {
+	for _, x := range []struct {
+		given map[string]string
+		want  string // of CONFIG GET of the first parameter's name, or the error
+	}{
+		{map[string]string{"MaxMemory": "1mb"}, "maxmemory 1048576"},
+		{map[string]string{"hash-max-ziplist-entries": "7"}, "hash-max-ziplist-entries 7"},
+		{map[string]string{"SAVE": "60 1"}, "save 60 1"},
+		{map[string]string{"USER": "u on nopass"}, ""},
+		{map[string]string{"maxmemory": "1mb", "MAXMEMORY": "1mb"}, `zsetd: "MAXMEMORY" and "maxmemory" are the same parameter`},
+		{map[string]string{"replica-priority": "1", "slave-priority": "2"}, `zsetd: "replica-priority" and "slave-priority" are the same parameter`},
+		{map[string]string{"Hash-max-listpack-entries": "7", "hash-max-ziplist-entries": "8"}, `zsetd: "Hash-max-listpack-entries" and "hash-max-ziplist-entries" are the same parameter`},
+		{map[string]string{"user": "a on", "User": "b on"}, `zsetd: "User" and "user" are the same parameter`},
+		{map[string]string{"busy-reply-threshold": "1", "lua-time-limit": "1"}, `zsetd: "busy-reply-threshold" and "lua-time-limit" are the same parameter`},
+		{map[string]string{"nosuch": "1", "maxmemory": "x"}, `zsetd: unknown parameter "nosuch"`},
+		{map[string]string{"maxmemory": "x"}, "zsetd: parameter maxmemory: argument must be a memory value"},
+	} {
+		srv, err := newEngine(Options{Config: x.given, File: filepath.Join(t.TempDir(), "data.db")})
+		if err != nil {
+			if err.Error() != x.want {
+				t.Errorf("%v: %v, want %s", x.given, err, x.want)
+			}
+			if err := CheckConfig(Options{Config: x.given}); err == nil || err.Error() != x.want {
+				t.Errorf("CheckConfig of %v: %v, want %s", x.given, err, x.want)
+			}
+			continue
+		}
+		for name := range x.given {
+			if m, _ := mustDo(t, srv.server(), "CONFIG", "GET", name).(protocol.Map); len(m) == 1 && strings.ToLower(fmt.Sprint(m[0].Key, " ", m[0].Value)) != x.want {
+				t.Errorf("%v: %v, want %s", x.given, m, x.want)
+			}
+		}
+		srv.Close()
 	}
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -26,12 +27,23 @@ func (srv *Engine) Arguments(args []any) ([][]byte, error) {
 				argv = append(argv, []byte(s))
 			}
 			continue
+		case string:
+			b = []byte(a)
+		case []byte:
+			b = a
 		case time.Duration:
 			b, err = srv.duration(argv, a)
 		case time.Time:
 			b, err = srv.instant(argv, a)
 		default:
-			b, err = argument(a)
+			v := reflect.ValueOf(a)
+			if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.String {
+				for j := range v.Len() {
+					argv = append(argv, []byte(v.Index(j).String()))
+				}
+				continue
+			}
+			b, err = argument(v)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("zsetd: argument %d: %w", i, err)
@@ -41,30 +53,30 @@ func (srv *Engine) Arguments(args []any) ([][]byte, error) {
 	return argv, nil
 }
 
-// argument encodes an argument whose form does not depend on the command.
-func argument(a any) ([]byte, error) {
-	switch a := a.(type) {
-	case string:
-		return []byte(a), nil
-	case []byte:
-		return a, nil
-	case int:
-		return strconv.AppendInt(nil, int64(a), 10), nil
-	case int64:
-		return strconv.AppendInt(nil, a, 10), nil
-	case int32:
-		return strconv.AppendInt(nil, int64(a), 10), nil
-	case uint64:
-		return strconv.AppendUint(nil, a, 10), nil
-	case float64:
-		return protocol.AppendFloat(nil, a), nil
-	case bool:
-		if a {
-			return []byte("1"), nil
-		}
+// argument encodes an argument whose form does not depend on the command, by its kind.
+func argument(v reflect.Value) ([]byte, error) {
+	switch {
+	case v.Kind() == reflect.String:
+		return []byte(v.String()), nil
+	case v.CanInt():
+		return strconv.AppendInt(nil, v.Int(), 10), nil
+	case v.CanUint():
+		return strconv.AppendUint(nil, v.Uint(), 10), nil
+	case v.Kind() == reflect.Float32: // as few digits as identify it among numbers of its size
+		short, _ := strconv.ParseFloat(strconv.FormatFloat(v.Float(), 'g', -1, 32), 64)
+		return protocol.AppendFloat(nil, short), nil
+	case v.CanFloat():
+		return protocol.AppendFloat(nil, v.Float()), nil
+	case v.Kind() == reflect.Bool && v.Bool():
+		return []byte("1"), nil
+	case v.Kind() == reflect.Bool:
 		return []byte("0"), nil
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8:
+		return v.Bytes(), nil
+	case !v.IsValid():
+		return nil, errors.New("cannot send nil")
 	}
-	return nil, fmt.Errorf("cannot send a %T", a)
+	return nil, fmt.Errorf("cannot send a %s", v.Type())
 }
 
 // duration encodes a duration that follows the arguments in argv.

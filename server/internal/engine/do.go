@@ -22,11 +22,15 @@ import (
 //
 // Every call is a session of its own: database 0, no transaction, no subscriptions.
 // It has all permissions, regardless of the ACL. Commands whose effect lasts as
-// long as a connection (SELECT, MULTI, WATCH, SUBSCRIBE, MONITOR, CLIENT TRACKING
-// and similar) are refused: use [Server.Dialer] with a client library for these.
+// long as a connection, or that make a stream of it (SELECT, MULTI, WATCH, SUBSCRIBE,
+// MONITOR, CLIENT TRACKING, QUIT, SYNC and similar), are refused: use [Server.Dialer] with a
+// client library for these. SHUTDOWN stops the server, and Do returns ErrServerClosed.
 //
-// Arguments may be strings, []byte, integers, floats, bools (1 or 0), []string, which
-// stands for its elements, time.Duration and time.Time.
+// Arguments may be strings, []byte, integers and floats of all sizes, bools (1 or 0),
+// []string, which stands for its elements, time.Duration and time.Time, and values of
+// named types, such as type ID string, that have the kind of one of these. They are sent by
+// their kind: no method of theirs is called, and a type made of time.Duration is an integer.
+// Anything else, nil and pointers included, is an error.
 //
 // A Duration is sent in the unit that the command demands where the Duration stands:
 // after EX or as the timeout of BLPOP in seconds, after PX or BLOCK in milliseconds,

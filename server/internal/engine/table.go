@@ -21,8 +21,8 @@ type Command struct {
 	Run         func(*Call)
 	Subcommands []Command
 
-	// OfConnection: the command affects only its session, so it has no meaning in
-	// Server.Do.
+	// OfConnection: the command affects only its session, or makes a stream of it, so it
+	// has no meaning in Server.Do.
 	OfConnection bool
 
 	// Properties that other commands do not have.

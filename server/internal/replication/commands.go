@@ -30,7 +30,7 @@ func psyncRow() engine.Command {
 		Group: "server", Since: "2.8.0",
 		Summary: "Follow this server as a replica, from an offset of its stream on",
 		Syntax:  "replicationid offset:integer",
-	}, Run: psyncCommand}
+	}, Run: psyncCommand, OfConnection: true}
 }
 
 const errNoLink = "NOMASTERLINK Can't SYNC while not connected with my master"
@@ -72,7 +72,7 @@ func syncRow() engine.Command {
 		Name: "sync", Arity: 1, Flags: "admin noscript no_async_loading no_multi",
 		Group: "server", Since: "1.0.0",
 		Summary: "Follow this server as a replica, from its data as of now on",
-	}, Run: syncCommand}
+	}, Run: syncCommand, OfConnection: true}
 }
 
 func syncCommand(c *engine.Call) {
@@ -131,7 +131,7 @@ func replconfRow() engine.Command {
 		Group: "server", Since: "3.0.0", Complexity: "O(1)",
 		Summary: "Announce a property of a replica, or acknowledge the stream",
 		System:  true,
-	}, Run: replconf, InStream: true}
+	}, Run: replconf, OfConnection: true, InStream: true}
 }
 
 // maxAddress is the length up to which Redis accepts an address that a replica
