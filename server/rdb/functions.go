@@ -29,7 +29,7 @@ func (c *Codec) Functions(b []byte) (codes []string, wrong string) {
 		return nil, ""
 	}
 	body, foot := b[:len(b)-10], b[len(b)-10:]
-	if !known(int(binary.LittleEndian.Uint16(foot))) || !c.intact(b) {
+	if !known(int(binary.LittleEndian.Uint16(foot))) && !c.AnyVersion || !c.intact(b) {
 		return nil, ""
 	}
 	codes = []string{}

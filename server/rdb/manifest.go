@@ -23,7 +23,7 @@ type manifestPart struct {
 
 // parseManifestLine parses a line that is no comment. ok is false if it is invalid.
 func parseManifestLine(line []byte) (p manifestPart, ok bool) {
-	words, ok := protocol.SplitArgs(nil, bytes.TrimSpace(line))
+	words, ok := protocol.SplitArgs(nil, bytes.Clone(bytes.TrimSpace(line))) // which it changes
 	if !ok || len(words)%2 == 1 {
 		return p, false
 	}

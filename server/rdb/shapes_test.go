@@ -527,6 +527,8 @@ func TestDamagedValues(t *testing.T) {
 		{"REDIS0004", "unexpected end of the file (bad data format, before the first key)"},
 		{"REDIS000", "unexpected end of the file (bad data format: not a file of Redis or Valkey)"},
 		{"", "unexpected end of the file (bad data format: not a file of Redis or Valkey)"},
+		{"nonsense!\xff", "bad data format: not a file of Redis or Valkey"},
+		{"REDIS0000\xff", "unsupported format version 0: supported are 1 to 13 (Redis up to 8.6) and 80 (Valkey 9)"},
 		{end("REDIS0005")[:15], "unexpected end of the file (bad data format)"},
 		{"REDIS0005\xff" + le(1, 8), "wrong version or checksum of the file"},
 		{"REDIS0004\xff", "<nil>"},
@@ -621,6 +623,25 @@ func TestChunks(t *testing.T) {
 	}
 }
 
+// The fields before the first key tell whether a file begins an append-only file.
+func TestIsBase(t *testing.T) {
+	for head, want := range map[string]bool{
+		"REDIS0011\xfa\x08aof-base\xc0\x01":                                   true,
+		"REDIS0011\xfa\x08aof-base\x011":                                      true,
+		"REDIS0011\xfa\x08aof-base\xc0\x00":                                   false,
+		"REDIS0011\xfa\x09redis-ver\x057.2.0\xfa\x08aof-base\xc0\x01\xfe\x00": true,
+		"REDIS0008\xfa\x0caof-preamble\xc0\x01":                               true,
+		"REDIS0011\xfa\x0bother-field\xc0\x01":                                false,
+		"REDIS0011\xfe\x00\xfa\x08aof-base\xc0\x01":                           false,
+		"nonsense!\xfa\x08aof-base\xc0\x01":                                   false,
+		"REDIS0011":                                                           false, "": false,
+	} {
+		if got := IsBase([]byte(head)); got != want {
+			t.Errorf("%q: %v", head, got)
+		}
+	}
+}
+
 // TestManifestFiles reads manifests of append-only files.
 func TestManifestFiles(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
@@ -659,9 +680,13 @@ func TestManifestFiles(t *testing.T) {
 			t.Errorf("%q is not recognized", test.text)
 		}
 	}
-	for _, text := range []string{"", "# x\n", "SET a b\n", "file a b c d e\n", "*1\r\n", "\"\" x\n", "file a seq 1 type x\n"} {
-		if IsManifest([]byte(text)) {
+	for _, text := range []string{"", "# x\n", "SET a b\n", "file a b c d e\n", "*1\r\n", "\"\" x\n", "file a seq 1 type x\n", `{"db":0,"key":"k"}`} {
+		head := []byte(text)
+		if IsManifest(head) {
 			t.Errorf("%q is recognized", text)
+		}
+		if string(head) != text {
+			t.Errorf("%q has become %q", text, head)
 		}
 	}
 }
@@ -697,9 +722,266 @@ func TestLegacyFunctions(t *testing.T) {
 			t.Errorf("%q: %q, %q", bad, codes, wrong)
 		}
 	}
+	c.AnyVersion = true
+	if codes, wrong := c.Functions(c.appendFooter([]byte("\xf5\x01x"), 0, versionNewest+1)); wrong != "" || !slices.Equal(codes, []string{"x"}) {
+		t.Error(codes, wrong)
+	}
 	for code, want := range map[string]string{"#!lua name=x\n": "x", "#!lua NAME=\"a b\"\nname=c": "a b", "#!lua engine=lua name=y": "y", "#!lua\nname=z": "", "#!lua name=": "", "": ""} {
 		if got := LibraryName(code); got != want {
 			t.Errorf("%q: %q", code, got)
+		}
+	}
+}
+
+// TestVersions reads payloads of all versions of the format. Those of later versions are refused, unless
+// AnyVersion is set; then the checksum and the type still count.
+func TestVersions(t *testing.T) {
+	c := newTestCodec()
+	for _, test := range []struct {
+		version      uint16
+		strict, lazy error
+	}{
+		{0, nil, nil}, {1, nil, nil}, {versionNewest, nil, nil}, {versionValkey, nil, nil},
+		{versionNewest + 1, ErrChecksum, nil}, {versionValkey - 1, ErrChecksum, nil}, {versionValkey + 1, ErrChecksum, nil}, {math.MaxUint16, ErrChecksum, nil},
+	} {
+		payload := c.appendFooter([]byte("\x00\x03bar"), 0, test.version)
+		for _, c.AnyVersion = range []bool{false, true} {
+			want := test.strict
+			if c.AnyVersion {
+				want = test.lazy
+			}
+			v, err := c.Payload(payload)
+			if err != want || err == nil && content(v) != "bar" {
+				t.Errorf("version %d, any %v: %v, %v", test.version, c.AnyVersion, v, err)
+			}
+			changed := bytes.Clone(payload)
+			changed[3] ^= 1
+			if _, err := c.Payload(changed); err != ErrChecksum {
+				t.Errorf("version %d, any %v, changed: %v", test.version, c.AnyVersion, err)
+			}
+			if _, err := c.Payload(append(changed[:len(changed)-8], 0, 0, 0, 0, 0, 0, 0, 0)); err != want {
+				t.Errorf("version %d, any %v, without a checksum: %v", test.version, c.AnyVersion, err)
+			}
+		}
+	}
+	if _, err := c.Payload(c.appendFooter([]byte("\x1b\x03bar"), 0, versionNewest+1)); err != ErrType {
+		t.Error(err)
+	}
+	for n := range 10 {
+		if _, err := c.Payload(make([]byte, n)); err != ErrChecksum {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+}
+
+// TestForms checks the bytes of keys in files for each target, at the limits of small values.
+func TestForms(t *testing.T) {
+	c := newTestCodec()
+	limits := c.Limits
+	list := func(elements ...string) *sequence.List {
+		l := new(sequence.List)
+		for _, e := range elements {
+			l.PushBack([]byte(e))
+		}
+		l.Fit(limits.ListMaxListpackSize)
+		return l
+	}
+	hash := func(value string, n int) *keyspace.Hash {
+		h := new(keyspace.Hash)
+		for i := range n {
+			h.Set(fmt.Append(nil, i), []byte(value), limits)
+		}
+		return h
+	}
+	sorted := func(member string, n int) *zset.Set {
+		s := new(zset.Set)
+		s.Add(member, 1)
+		for i := range n - 1 {
+			s.Add(fmt.Sprint("m", i), float64(2+i))
+		}
+		return s
+	}
+	numbers := new(keyspace.Set)
+	for _, n := range []string{"1", "-200", "70000"} {
+		numbers.Add(limits, keyspace.MemberOf([]byte(n)))
+	}
+	one := hash("v", 1)
+	timed := one.Clone()
+	timed.SetDeadlineBytes([]byte("0"), 5000)
+	both := hash("v", 2)
+	both.Delete([]byte("1"))
+	both.Set([]byte("f"), []byte("w"), limits)
+	both.SetDeadlineBytes([]byte("f"), 7000)
+	long := strings.Repeat("x", 64)
+	all := []Target{Any, Redis5, Redis7, Redis8, Valkey9, Replica, Replica7}
+	for _, test := range []struct {
+		name  string
+		v     any
+		types [7]byte // for the targets in all
+	}{
+		{"string", keyspace.NewString([]byte("x")), [7]byte{}},
+		{"small list", list("a", "b"), [7]byte{1, 1, 18, 18, 18, 1, 18}},
+		{"large list", list(slices.Repeat([]string{long}, 1000)...), [7]byte{1, 1, 18, 18, 18, 1, 1}},
+		{"integers", numbers, [7]byte{2, 2, 11, 11, 11, 2, 11}},
+		{"small hash", one, [7]byte{4, 4, 16, 16, 16, 4, 16}},
+		{"hash at the limit", hash(long, limits.HashMaxListpackEntries), [7]byte{4, 4, 16, 16, 16, 4, 16}},
+		{"hash beyond the limit", hash("v", limits.HashMaxListpackEntries+1), [7]byte{4, 4, 4, 4, 4, 4, 4}},
+		{"hash of a large value", hash(long+"x", 1), [7]byte{4, 4, 4, 4, 4, 4, 4}},
+		{"hash with a deadline", timed, [7]byte{24, 4, 4, 24, 22, 4, 4}},
+		{"small sorted set", sorted("a", 2), [7]byte{5, 5, 17, 17, 17, 5, 17}},
+		{"sorted set at the limit", sorted(long, limits.ZsetMaxListpackEntries), [7]byte{5, 5, 17, 17, 17, 5, 17}},
+		{"sorted set beyond the limit", sorted("a", limits.ZsetMaxListpackEntries+1), [7]byte{5, 5, 5, 5, 5, 5, 5}},
+		{"sorted set of a large member", sorted(long+"x", 1), [7]byte{5, 5, 5, 5, 5, 5, 5}},
+	} {
+		for i, target := range all {
+			if form := rowOf(test.v).form(c, test.v, target); form != test.types[i] {
+				t.Errorf("%s, target %d: type %d, not %d", test.name, target, form, test.types[i])
+			}
+			w := NewWriter(c, target)
+			file := w.AppendEnd(w.AppendKey(w.AppendHead(nil), 3, "k", test.v, 9))
+			n := 0
+			if _, err := c.ReadFile(bytes.NewReader(file), func(e Entry) error {
+				if n++; e.DB != 3 || e.Key != "k" || e.Deadline != 9 || e.Err != nil {
+					t.Errorf("%s, target %d: %+v", test.name, target, e)
+				}
+				want := content(test.v)
+				if !target.FieldDeadlines() {
+					want = strings.Split(want, "@")[0]
+				}
+				if got := content(e.Value); got != want {
+					t.Errorf("%s, target %d: %.200q, not %.200q", test.name, target, got, want)
+				}
+				return nil
+			}); err != nil || n != 1 {
+				t.Errorf("%s, target %d: %d keys, %v", test.name, target, n, err)
+			}
+		}
+	}
+	// Every byte of a file.
+	w := NewWriter(c, Valkey9)
+	file := w.AppendStreamDB(w.AppendHead(nil), 2)
+	file = w.AppendLibrary(file, "code")
+	file = w.AppendSize(file, 2, 5, 1)
+	file = w.AppendKey(file, 2, "a", keyspace.NewString([]byte("x")), 0)
+	file = w.AppendKey(file, 2, "b", keyspace.NewString([]byte("-129")), 258)
+	file = w.AppendKey(file, 4, "h", timed, 0)
+	file = w.AppendSize(file, 4, 1, 0)
+	file = w.AppendEnd(w.AppendKey(file, 4, "z", sorted("m", 1), 0))
+	want := "VALKEY080\xfa\x0erepl-stream-db\xc0\x02\xf5\x04code\xfe\x02\xfb\x05\x01\x00\x01a\x01x\xfc\x02\x01\x00\x00\x00\x00\x00\x00\x00\x01b\xc1\x7f\xff" +
+		"\xfe\x04\x16\x01h\x01\xc0\x00\x01v\x88\x13\x00\x00\x00\x00\x00\x00\xfb\x01\x00\x11\x01z" + sized(listpack("m", 1)) + "\xff"
+	if string(file[:len(file)-8]) != want || binary.LittleEndian.Uint64(file[len(file)-8:]) != c.crc.sum(0, []byte(want)) {
+		t.Errorf("%q, not %q", file, want)
+	}
+	w = NewWriter(c, Redis8)
+	file = w.AppendKey(nil, 0, "h", both, 0)
+	for _, order := range []string{"\x00\xc0\x00\x01v\x01\x01f\x01w", "\x01\x01f\x01w\x00\xc0\x00\x01v"} {
+		if string(file) == "\xfe\x00\x18\x01h"+le(7000, 8)+"\x02"+order {
+			return
+		}
+	}
+	t.Errorf("%q", file)
+}
+
+// TestReadState checks what a value has beside its elements: its encoding, and the order of a small set.
+func TestReadState(t *testing.T) {
+	c := newTestCodec()
+	value := func(kind byte, body string) any {
+		t.Helper()
+		in := input{rest: []byte(body)}
+		v, err := c.value(&in, kind)
+		if err != nil || !in.sound() {
+			t.Fatal(kind, err)
+		}
+		return v
+	}
+	var order []string
+	for m := range value(typeSetListpack, sized(listpack("c", "a", 7, "b"))).(*keyspace.Set).All() {
+		order = append(order, m)
+	}
+	if !slices.Equal(order, []string{"c", "a", "7", "b"}) {
+		t.Error(order)
+	}
+	if e := value(typeList, "\x01\x01a").(*sequence.List).Encoding(c.Limits.ListMaxListpackSize); e != "listpack" {
+		t.Error(e)
+	}
+	long := strings.Repeat("x", 9000)
+	if e := value(typeList, "\x02"+sized(long)+sized(long)).(*sequence.List).Encoding(c.Limits.ListMaxListpackSize); e != "quicklist" {
+		t.Error(e)
+	}
+	for n, want := range map[int]string{10: "listpack", 600: "hashtable"} {
+		body := le(5000, 8) + string(appendLength(nil, uint64(n)))
+		for i := range n {
+			body += string(appendLength(nil, uint64(i%3))) + sized(fmt.Sprint("field", i)) + "\x01v"
+		}
+		h := value(typeHashTimed, body).(*keyspace.Hash)
+		deadlines := 0
+		for i := range n {
+			at, _ := h.DeadlineBytes(fmt.Append(nil, "field", i))
+			if want := []int64{0, 5000, 5001}[i%3]; at != want {
+				t.Errorf("field %d of %d: %d, not %d", i, n, at, want)
+			}
+			if at != 0 {
+				deadlines++
+			}
+		}
+		if h.Len() != n || h.Deadlines().Len() != deadlines || h.Table() != nil != (want == "hashtable") {
+			t.Errorf("%d fields, %d deadlines", h.Len(), h.Deadlines().Len())
+		}
+	}
+	// The elements of a sorted set that is read do not stay for the next one.
+	for n := range 3 {
+		body := string(appendLength(nil, uint64(1+1000*n)))
+		for i := range 1 + 1000*n {
+			body += sized(fmt.Sprint("m", i)) + le(int64(math.Float64bits(float64(i))), 8)
+		}
+		if s := value(typeZset2, body).(*zset.Set); s.Len() != 1+1000*n || cap(c.elements) > maxScratch {
+			t.Errorf("%d members, %d are kept", s.Len(), cap(c.elements))
+		}
+	}
+	// A damaged string is an error of its payload. Without checksums, others are read.
+	if _, err := c.Payload(c.appendFooter([]byte("\x00\xc3\x02\x05\x00a"), 0, version)); err != ErrFormat {
+		t.Error(err)
+	}
+	bad := c.appendFooter([]byte("\x00\x01a"), 0, version)
+	bad[len(bad)-1] ^= 1
+	if _, err := c.Payload(bad); err != ErrChecksum {
+		t.Error(err)
+	}
+	c.SkipChecksums = true
+	if v, err := c.Payload(bad); err != nil || content(v) != "a" {
+		t.Error(v, err)
+	}
+	c.SkipChecksums = false
+	// A stream of Redis 8.6 has the times of its consumers.
+	s := new(sequence.Stream)
+	s.Add(sequence.StreamID{Ms: 1}, [][]byte{[]byte("f"), []byte("v")}, c.Limits.Stream)
+	s.Add(sequence.StreamID{Ms: 2}, [][]byte{[]byte("f"), []byte("w")}, c.Limits.Stream)
+	s.Add(sequence.StreamID{Ms: 3}, [][]byte{[]byte("g"), []byte("w")}, c.Limits.Stream)
+	g := s.AddGroup([]byte("g"), sequence.StreamID{}, 0)
+	g.SetTimes(g.AddConsumer([]byte("c"), 5), 5, 6)
+	s.Identify([]byte("p"), []byte("one"), sequence.StreamID{Ms: 1}, 5)
+	c.Uncompressed = true
+	payload := c.AppendPayload(nil, s)
+	v, err := c.Payload(payload)
+	if err != nil || payload[0] != typeStream4 || content(v) != content(s) || !strings.Contains(content(v), "seen 5 active 6") {
+		t.Errorf("type %d, %q, %v", payload[0], content(v), err)
+	}
+	if !bytes.Contains(payload, []byte(listpack(3, 0, 1, "f", 0, 2, 0, 0, "v", 4, 2, 1, 0, "w", 4, 0, 2, 0, 1, "g", "w", 6))) {
+		t.Errorf("%q", payload)
+	}
+	for _, test := range []struct {
+		change func(s *sequence.Stream)
+		plain  bool
+	}{
+		{func(*sequence.Stream) {}, true},
+		{func(s *sequence.Stream) { s.SetID(s.LastID(), 2, sequence.StreamID{}) }, false},
+		{func(s *sequence.Stream) { s.SetID(s.LastID(), 1, sequence.StreamID{Ms: 1}) }, false},
+		{func(s *sequence.Stream) { s.AddGroup([]byte("g"), sequence.StreamID{}, 0) }, false},
+	} {
+		s := new(sequence.Stream)
+		s.Add(sequence.StreamID{Ms: 1}, [][]byte{[]byte("f"), []byte("v")}, c.Limits.Stream)
+		if test.change(s); PlainStream(s) != test.plain {
+			t.Errorf("%s: not %v", content(s), test.plain)
 		}
 	}
 }

@@ -68,6 +68,9 @@ type Codec struct {
 	// SkipChecksums accepts payloads without verifying their checksums.
 	SkipChecksums bool
 
+	// AnyVersion accepts payloads of later versions of the format: their types may be known.
+	AnyVersion bool
+
 	// Uncompressed keeps long texts as they are, as Redis does with rdbcompression no.
 	Uncompressed bool
 

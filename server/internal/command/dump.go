@@ -33,6 +33,7 @@ func Codec(srv *engine.Engine) *rdb.Codec {
 		srv.RDB = rdb.NewCodec(&srv.Keys.Limits)
 	}
 	srv.RDB.Uncompressed = !srv.Config.Compression
+	srv.RDB.AnyVersion = srv.Config.RDBVersionCheck == "relaxed"
 	return srv.RDB
 }
 

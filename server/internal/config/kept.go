@@ -223,7 +223,6 @@ func keptParameters() []Parameter {
 		keptYesNo("dual-channel-replication-enabled", false, "no effect: a transfer and the stream share one connection").hide(),
 		keptYesNo("extended-redis-compatibility", false, "no effect: the replies are those of Redis").hide(),
 		keptEnum("log-timestamp-format", "legacy", "no effect: see loglevel", "legacy", "iso8601", "milliseconds").hide(),
-		keptEnum("rdb-version-check", "strict", oneFile, "strict", "relaxed").hide(),
 		keptText("hash-seed", "", "no effect: the order of a scan is that of each server").immutable().hide(),
 		keptYesNo("io-threads-always-active", false, "no effect: sockets are always read and written in parallel").hide(),
 		keptYesNo("lua-enable-insecure-api", false, "no effect: scripts never have getfenv and its like").hide(),

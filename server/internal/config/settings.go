@@ -98,6 +98,7 @@ type Settings struct {
 	ReplDisklessReplicas int64
 	SaveKeyDelay         int64 // see KeyDelay
 	LoadKeyDelay         int64 // see KeyDelay
+	RDBVersionCheck      string
 	ReplPingPeriod       int64 // seconds
 	ReplTimeout          int64 // seconds
 	ReplFieldDeadlines   string

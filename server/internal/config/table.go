@@ -158,6 +158,8 @@ func Parameters() []Parameter {
 			about("Microseconds that a transfer to replicas waits after each key, and BGSAVE before it writes, for tests; -n means one after every n keys."),
 		number("key-load-delay", 0, math.MinInt32, math.MaxInt32, func(c *Settings) *int64 { return &c.LoadKeyDelay }).hide().
 			about("Microseconds that loading the data, of the file or of a primary, waits after each key, for tests; -n means one after every n keys."),
+		enum("rdb-version-check", "strict", func(c *Settings) *string { return &c.RDBVersionCheck }, "strict", "relaxed").hide().
+			about("Whether RESTORE and FUNCTION RESTORE refuse payloads of a later version of the format than the latest known one (`strict`), or read them as far as their types are known (`relaxed`)."),
 		enum("repl-field-deadlines", "no", func(c *Settings) *string { return &c.ReplFieldDeadlines }, "no", "redis", "valkey").immutable().hide().
 			about("Whether replicas have the deadlines of fields of hashes: `redis` if all are Redis since 7.4 or zsetd, `valkey` if all are Valkey since 9 or zsetd. Others " +
 				"cannot load the data then. With `no` all kinds of replicas can, and Redis and Valkey remove a field when it expires at the primary. After another " +
