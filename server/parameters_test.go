@@ -1,15 +1,41 @@
 package server_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/internal/rerun"
 )
+
+// TestIgnoredParameters checks that the log names the parameters of old files, which are ignored.
+func TestIgnoredParameters(t *testing.T) {
+	var log bytes.Buffer
+	srv, err := server.New(server.Options{
+		Config: map[string]string{"list-max-ziplist-entries": "512", "LUA-replicate-commands": "yes", "list-compress-depth": "0"},
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"level=WARN msg=\"a parameter is ignored\" parameter=list-max-ziplist-entries reason=\"no effect: ", "parameter=lua-replicate-commands "} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log has no %s:\n%s", want, log.String())
+		}
+	}
+	if n := strings.Count(log.String(), "is ignored"); n != 2 {
+		t.Errorf("%d parameters are ignored", n)
+	}
+}
 
 // TestParametersAsRedis checks that every parameter of Redis exists, with the default of
 // Redis unless a reason is listed.

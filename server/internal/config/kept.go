@@ -85,7 +85,8 @@ func (p Parameter) only(why string) Parameter {
 // hide excludes a parameter from patterns of CONFIG GET.
 func (p Parameter) hide() Parameter { p.Hidden = true; return p }
 
-// fileOnly excludes a parameter from CONFIG. Redis has had it, and accepts it in a file.
+// fileOnly excludes a parameter from CONFIG. Redis has had it, and accepts it in a file, whatever
+// its value. The log of a start names it.
 func (p Parameter) fileOnly() Parameter { p.Hidden, p.FileOnly = true, true; return p }
 
 // The reasons, each for some parameters.
@@ -98,6 +99,7 @@ const (
 	exactExpiry       = "no effect: keys expire exactly at their time, without sampling"
 	internalOnly      = "no effect: for tests of Redis"
 	noCrashLog        = "no effect: the Go runtime reports crashes"
+	ziplistsOfLists   = "no effect: list-max-listpack-size has the limit of small lists"
 	oneCopy           = "no effect: a long value is copied once into a reply"
 	noTLSBetweenNodes = "TLS between nodes is not supported"
 )
@@ -158,7 +160,10 @@ func keptParameters() []Parameter {
 		keptYesNo("set-proc-title", true, "no effect: the process title is never changed").immutable(),
 		keptText("proc-title-template", "{title} {listen-addr} {server-mode}", "no effect: the process title is never changed"),
 		keptNumber("io-threads", 1, 1, 128, "no effect: sockets are always read and written in parallel").immutable(),
-		keptYesNo("io-threads-do-reads", false, "no effect: sockets are always read and written in parallel").fileOnly(),
+		keptText("io-threads-do-reads", "no", "no effect: sockets are always read and written in parallel").fileOnly(),
+		keptText("list-max-ziplist-entries", "512", ziplistsOfLists).fileOnly(),
+		keptText("list-max-ziplist-value", "64", ziplistsOfLists).fileOnly(),
+		keptText("lua-replicate-commands", "yes", "no effect: replicas receive the changes of a script, never the script").fileOnly(),
 		keptNumber("lookahead", 16, 1, maxInt, "no effect: up to 64 commands are parsed ahead"),
 		keptNumber("prefetch-batch-max-size", 16, 0, 128, "no effect: a pipeline is looked up ahead whatever its length").hide(),
 		keptNumber("max-new-connections-per-cycle", 10, 1, 1000, "no effect: connections are accepted at once"),

@@ -9,6 +9,7 @@ import (
 	mrand "math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -275,6 +276,7 @@ func configured(o Options, p Parts) (*Engine, error) {
 	if err := srv.configure(values); err != nil {
 		return nil, err
 	}
+	srv.logIgnored(values)
 	if err := srv.loadUsers(values["user"]); err != nil {
 		return nil, err
 	}
@@ -282,6 +284,16 @@ func configured(o Options, p Parts) (*Engine, error) {
 		return nil, err
 	}
 	return srv, nil
+}
+
+// logIgnored names the parameters that only files have, because they are of old versions.
+func (srv *Engine) logIgnored(values map[string]string) {
+	table := config.Parameters()
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if p := config.Find(table, name); p != nil && p.FileOnly {
+			srv.Log.Warn("a parameter is ignored", "parameter", p.Name, "reason", p.Doc)
+		}
+	}
 }
 
 // Ready waits until the data are loaded from the file, or ctx ends, and returns the
