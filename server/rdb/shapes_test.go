@@ -985,3 +985,127 @@ func TestReadState(t *testing.T) {
 		}
 	}
 }
+
+// TestWritten checks the bytes of lengths, texts, integers and lists at the limits of their forms.
+func TestWritten(t *testing.T) {
+	c := newTestCodec()
+	for n, want := range map[uint64]string{
+		0: "\x00", 63: "\x3f", 64: "\x40\x40", 16383: "\x7f\xff", 16384: "\x80\x00\x00\x40\x00", math.MaxUint32: "\x80\xff\xff\xff\xff", 1 << 32: "\x81\x00\x00\x00\x01\x00\x00\x00\x00",
+	} {
+		if got := string(appendLength(nil, n)); got != want {
+			t.Errorf("length %d: %q", n, got)
+		}
+	}
+	for text, want := range map[string]string{
+		"0": "\xc0\x00", "127": "\xc0\x7f", "-128": "\xc0\x80", "128": "\xc1\x80\x00", "-129": "\xc1\x7f\xff", "32767": "\xc1\xff\x7f", "-32768": "\xc1\x00\x80",
+		"32768": "\xc2\x00\x80\x00\x00", "-32769": "\xc2\xff\x7f\xff\xff", "2147483647": "\xc2\xff\xff\xff\x7f", "-2147483648": "\xc2\x00\x00\x00\x80",
+		"2147483648": "\x0a2147483648", "-2147483649": "\x0b-2147483649", "99999999999": "\x0b99999999999", "01": "\x0201", "": "\x00", "a": "\x01a",
+		strings.Repeat("a", 20): "\x14" + strings.Repeat("a", 20), strings.Repeat("a", 21): "\xc3\x08\x15\x01aa\xe0\x08\x00\x01aa",
+	} {
+		got := string(c.appendText(nil, []byte(text)))
+		if len(text) == 21 { // which form the compressor chooses is not of interest
+			if back, err := read(c, typeString, got); err != nil || back != text || got[0] != 0xc3 || len(got) >= 21 {
+				t.Errorf("%q: %q, %v", text, got, err)
+			}
+		} else if got != want {
+			t.Errorf("%q: %q, not %q", text, got, want)
+		}
+		s := string(c.appendString(nil, keyspace.NewString([]byte(text))))
+		if s != got {
+			t.Errorf("string %q: %q, not %q", text, s, got)
+		}
+	}
+	c.Uncompressed = true
+	if got := string(c.appendText(nil, bytes.Repeat([]byte("a"), 30))); got != "\x1e"+strings.Repeat("a", 30) {
+		t.Errorf("%q", got)
+	}
+	for n, want := range map[int64]string{
+		0: "\x00", 127: "\x7f", 128: "\xc0\x80", -1: "\xdf\xff", 4095: "\xcf\xff", -4096: "\xd0\x00", 4096: "\xf1\x00\x10", -4097: "\xf1\xff\xef", 32767: "\xf1\xff\x7f", -32768: "\xf1\x00\x80",
+		32768: "\xf2\x00\x80\x00", -32769: "\xf2\xff\x7f\xff", 1<<23 - 1: "\xf2\xff\xff\x7f", -1 << 23: "\xf2\x00\x00\x80", 1 << 23: "\xf3\x00\x00\x80\x00", math.MaxInt32: "\xf3\xff\xff\xff\x7f",
+		math.MinInt32: "\xf3\x00\x00\x00\x80", 1 << 31: "\xf4\x00\x00\x00\x80\x00\x00\x00\x00", math.MinInt64: "\xf4\x00\x00\x00\x00\x00\x00\x00\x80",
+	} {
+		if got := string(appendPackedInt(nil, n)); got != want+string([]byte{byte(len(want))}) {
+			t.Errorf("packed %d: %q, not %q", n, got, want)
+		}
+		if got := string(appendPacked(nil, fmt.Append(nil, n))); got != want+string([]byte{byte(len(want))}) {
+			t.Errorf("packed text %d: %q, not %q", n, got, want)
+		}
+	}
+	for n, want := range map[int]string{63: "\xbf", 64: "\xe0\x40", 4095: "\xef\xff", 4096: "\xf0\x00\x10\x00\x00"} {
+		if got := string(appendPackedText(nil, strings.Repeat("x", n))); !strings.HasPrefix(got, want+"x") {
+			t.Errorf("packed text of %d bytes: %q", n, got[:8])
+		}
+	}
+	for n, want := range map[int]string{
+		1: "\x01", 127: "\x7f", 128: "\x01\x80", 16382: "\x7f\xfe", 16383: "\x00\xff\xff", 2097150: "\x7f\xff\xfe", 2097151: "\x00\xff\xff\xff", 268435454: "\x7f\xff\xff\xfe", 268435455: "\x00\xff\xff\xff\xff",
+	} {
+		if got := string(appendBack(nil, n)); got != want {
+			t.Errorf("back %d: %q, not %q", n, got, want)
+		}
+	}
+	for text, want := range map[string]float64{"1": 1, "-7": -7, "1.5": 1.5, "inf": math.Inf(1), "-inf": math.Inf(-1), "1e999": math.Inf(1), "-1e999": math.Inf(-1)} {
+		if f, ok := parseScore([]byte(text)); !ok || f != want {
+			t.Errorf("score %s: %v, %v", text, f, ok)
+		}
+	}
+	for _, text := range []string{"", "x", "nan", "1 ", "1x"} {
+		if f, ok := parseScore([]byte(text)); ok {
+			t.Errorf("score %q: %v", text, f)
+		}
+	}
+	// The footers of payloads have the version that a value needs.
+	timed := new(keyspace.Hash)
+	timed.Set([]byte("f"), []byte("v"), c.Limits)
+	timed.SetDeadlineBytes([]byte("f"), 5)
+	producers := new(sequence.Stream)
+	producers.CountDuplicate()
+	for _, test := range []struct {
+		v             any
+		whole, oldest uint16
+	}{
+		{keyspace.NewString([]byte("x")), version, versionPortable}, {timed, versionTimed, versionTimed}, {producers, versionNewest, versionPortable}, {new(sequence.Stream), version, versionPortable},
+	} {
+		for i, b := range [][]byte{c.AppendPayload([]byte("before"), test.v), c.AppendPortable([]byte("before"), test.v)} {
+			if v := binary.LittleEndian.Uint16(b[len(b)-10:]); v != []uint16{test.whole, test.oldest}[i] {
+				t.Errorf("%T, portable %d: version %d", test.v, i, v)
+			}
+			if _, err := c.Payload(b[len("before"):]); err != nil {
+				t.Errorf("%T, portable %d: %v", test.v, i, err)
+			}
+		}
+	}
+	for numbers, want := range map[string]string{
+		"1 -32768 32767": ints(2, -32768, 1, 32767), "1 32768": ints(4, 1, 32768), "-32769 1": ints(4, -32769, 1), "1 2147483647 40000": ints(4, 1, 40000, math.MaxInt32),
+		"40000 2147483648 1": ints(8, 1, 40000, 1<<31), "-2147483649": ints(8, -1<<31-1),
+	} {
+		s := new(keyspace.Set)
+		for _, n := range strings.Fields(numbers) {
+			s.Add(c.Limits, keyspace.MemberOf([]byte(n)))
+		}
+		if got := string(c.intset(s)); got != want {
+			t.Errorf("integers %s: %q, not %q", numbers, got, want)
+		}
+	}
+	// A list is cut into nodes of a number of elements, or of bytes.
+	for _, test := range []struct {
+		size, length, n int
+		nodes           []int // elements of each
+	}{
+		{3, 1, 7, []int{3, 3, 1}}, {1, 1, 3, []int{1, 1, 1}}, {0, 1, 2, []int{1, 1}}, {3, 5000, 3, []int{1, 1, 1}}, {-1, 1000, 5, []int{4, 1}}, {-2, 1000, 9, []int{8, 1}},
+		{-5, 60_000, 3, []int{1, 1, 1}}, {-5, 30_000, 3, []int{2, 1}}, {-9, 30_000, 3, []int{2, 1}}, {128, 1, 129, []int{128, 1}},
+	} {
+		c.Limits.ListMaxListpackSize = test.size
+		l := new(sequence.List)
+		element := strings.Repeat("x", test.length)
+		for range test.n {
+			l.PushBack([]byte(element))
+		}
+		want := string(appendLength(nil, uint64(len(test.nodes))))
+		for _, n := range test.nodes {
+			want += "\x02" + sized(listpack(slices.Repeat([]any{element}, n)...))
+		}
+		if got := string(c.appendList(nil, l)); got != want {
+			t.Errorf("%d elements of %d bytes, size %d: %.60q of %d bytes, not %.60q of %d", test.n, test.length, test.size, got, len(got), want, len(want))
+		}
+	}
+}
