@@ -2,6 +2,7 @@ package pubsub
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
@@ -56,10 +57,10 @@ func (t topic) count(s *engine.Session) int64 {
 }
 
 // join subscribes the session to every name in the arguments, with one reply for
-// each.
+// each. As in Redis, a transaction cannot subscribe to shard channels.
 func (t topic) join(c *engine.Call) {
-	if c.Session.NoBlock {
-		c.Reply.Error("ERR " + c.Command.Name + " isn't allowed for a DENY BLOCKING client")
+	if c.Session.NoBlock || c.Nested && t.kind == subscription.Shards {
+		c.Reply.Error("ERR " + strings.ToUpper(c.Command.Name) + " isn't allowed for a DENY BLOCKING client")
 		return
 	}
 	for c.More() {
