@@ -60,7 +60,7 @@ type Limits struct {
 	MaxBulk int
 
 	// MaxArgs is the maximum number of arguments of a command, including its name.
-	// Default 1 048 576. (Redis 7 allows 2 147 483 647.)
+	// Default 2 147 483 647, as in Redis 7: Size limits the memory.
 	MaxArgs int
 
 	// MaxInline is the maximum number of bytes of an inline command, without its
@@ -74,7 +74,7 @@ type Limits struct {
 
 const (
 	defaultMaxBulk   = 512 << 20
-	defaultMaxArgs   = 1 << 20
+	defaultMaxArgs   = math.MaxInt32
 	defaultMaxInline = 64 << 10
 
 	unauthenticatedArgs = 10

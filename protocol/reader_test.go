@@ -98,7 +98,8 @@ var requests = []struct {
 	{"*1 \r\n", []string{errMultibulk}},
 	{"*x\r\n", []string{errMultibulk}},
 	{"*1048576\r\n", nil},
-	{"*1048577\r\n", []string{errMultibulk}}, // Redis: waits, up to 2147483647
+	{"*2147483647\r\n", nil},
+	{"*2147483648\r\n", []string{errMultibulk}},
 	{"*2147483648\r\n", []string{errMultibulk}},
 	{"*9223372036854775808\r\n", []string{errMultibulk}},
 	{"*-9223372036854775809\r\n", []string{errMultibulk}},
