@@ -8,6 +8,8 @@ import (
 	"bufio"
 	"fmt"
 	"math"
+	"net"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -627,4 +629,128 @@ func TestDifferentialDrawsAll(t *testing.T) {
 		fewest = min(fewest, n)
 	}
 	t.Logf("%d commands and options, each at least %d times", len(wanted), fewest)
+}
+
+// TestDifferentialTransactions compares what each of several clients receives while one of
+// them runs transactions and scripts that change who listens.
+func TestDifferentialTransactions(t *testing.T) {
+	d := newDiffer(t)
+	srv, err := server.New(server.Options{Config: map[string]string{"dialect": dialect()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	ours := &peer{dial: func() (net.Conn, error) { return srv.Dialer()(t.Context(), "", "") }}
+	differs := func(blocks []block) (client int, got, want []string) {
+		theirs := make(chan [][]string, 1)
+		go func() { theirs <- d.real.perform(t, blocks) }()
+		g := ours.perform(t, blocks)
+		w := <-theirs
+		for i := range g {
+			if !slices.Equal(g[i], w[i]) {
+				return i, g[i], w[i]
+			}
+		}
+		return -1, nil, nil
+	}
+	g := &generator{r: seeded(drawnSeed()), knows: opponentKnows}
+	for reports := 0; *differentialN/25 > g.id && reports < 5 && !t.Failed(); g.id++ {
+		blocks := g.transacted()
+		if client, _, _ := differs(blocks); client < 0 {
+			continue
+		}
+		for i := range blocks { // fewer lines
+			for at := len(blocks[i].lines) - 1; at >= 0; at-- {
+				fewer := slices.Clone(blocks)
+				fewer[i].lines = slices.Delete(slices.Clone(blocks[i].lines), at, at+1)
+				if name := blocks[i].lines[at][0]; name == "MULTI" || name == "EXEC" {
+					continue
+				}
+				if client, _, _ := differs(fewer); client >= 0 {
+					blocks = fewer
+				}
+			}
+		}
+		reports++
+		client, got, want := differs(blocks)
+		var lines strings.Builder
+		for _, b := range blocks {
+			for _, line := range b.lines {
+				fmt.Fprintf(&lines, "\t%d> %s\n", b.client, strings.Join(line, " "))
+			}
+		}
+		t.Errorf("client %d receives\n\t%q\nand from redis\n\t%q\nof\n%s", client, got, want, &lines)
+	}
+}
+
+// helloReply is the reply to HELLO without its head.
+var helloReply = regexp.MustCompile(`(?s)\$6\r\nserver\r\n.*?\$7\r\nmodules\r\n(\*0\r\n|\*1\r\n.*?\$4\r\nargs\r\n\*0\r\n)`)
+
+// perform plays blocks with clients of their own, and returns what each of them receives. The
+// next block begins when the replies to the one before are there.
+func (p *peer) perform(t *testing.T, blocks []block) [][]string {
+	var clients [audience]*client
+	var ids [audience]string
+	var received [audience][]string
+	// until sends lines and a last one, and reads up to its reply or the end of the connection.
+	until := func(i int, lines [][]string) {
+		c := clients[i]
+		if c == nil {
+			return
+		}
+		var b []byte
+		for _, line := range append(slices.Clone(lines), []string{"PING", lastWord}) {
+			line = slices.Clone(line)
+			for j := range line {
+				for k, id := range ids {
+					line[j] = strings.ReplaceAll(line[j], "#"+strconv.Itoa(k), id)
+				}
+			}
+			b = transcript.AppendCommand(b, line)
+		}
+		c.nc.SetDeadline(time.Now().Add(time.Minute))
+		go c.send(b)
+		for {
+			r, err := transcript.ReadReply(c.r, nil)
+			switch {
+			case err != nil && strings.Contains(err.Error(), "timeout"):
+				t.Errorf("client %d: no reply after %q to %q", i, received[i], lines)
+				fallthrough
+			case err != nil:
+				received[i] = append(received[i], transcript.Closed)
+				c.nc.Close()
+				clients[i] = nil
+				return
+			case strings.HasSuffix(string(r), bulk(lastWord)):
+				return
+			}
+			text := helloReply.ReplaceAllString(strings.ReplaceAll(string(r), ":"+ids[i]+"\r\n", ":ID\r\n"), "HELLO")
+			if strings.Contains(text, "invalidate\r\n") { // the judges write a null as the client that redirects does
+				text = strings.ReplaceAll(text, "_\r\n", "$-1\r\n")
+			}
+			received[i] = append(received[i], text)
+		}
+	}
+	for i := range clients {
+		nc, err := p.dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		clients[i] = &client{nc: nc, r: bufio.NewReader(nc)}
+		if i == 0 {
+			until(i, [][]string{{"FLUSHALL"}, {"CONFIG", "SET", "notify-keyspace-events", "KEA"}, {"CLIENT", "ID"}})
+		} else {
+			until(i, [][]string{{"CLIENT", "ID"}})
+		}
+		ids[i] = strings.Trim(received[i][len(received[i])-1], ":\r\n")
+	}
+	received = [audience][]string{}
+	for _, b := range blocks {
+		until(b.client, b.lines)
+	}
+	for i := range clients {
+		until(i, nil)
+	}
+	return received[:]
 }

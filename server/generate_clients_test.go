@@ -553,3 +553,117 @@ func (g *generator) awaited(c *protocol.Command, argv []string) scenario {
 	}
 	return u
 }
+
+// block is lines that a client sends at once. In a line, # and a digit stand for the ID of a
+// client.
+type block struct {
+	client int
+	lines  [][]string
+}
+
+// audience are the clients of a transaction: the first runs it, the others listen.
+const audience = 5
+
+// transacted draws transactions and scripts that send messages, change keys, and change who
+// listens; and the clients beside them.
+func (g *generator) transacted() (blocks []block) {
+	key := func() string { return g.pick("k", "l") }
+	channel := func() string {
+		return g.pick("a", "b", "__keyspace@0__:k", "__keyevent@0__:set", "__keyevent@0__:del", "__redis__:invalidate")
+	}
+	pattern := func() string { return g.pick("*", "__key*", "a") }
+	track := func() []string {
+		line := []string{"CLIENT", "TRACKING", g.pick("on", "on", "off")}
+		for range g.r.IntN(3) {
+			line = append(line, [][]string{{"BCAST"}, {"NOLOOP"}, {"OPTIN"}, {"OPTOUT"}, {"REDIRECT", "#" + strconv.Itoa(g.r.IntN(audience))}}[g.r.IntN(5)]...)
+		}
+		return line
+	}
+	listen := func() []string {
+		switch g.r.IntN(8) {
+		case 0, 1:
+			return []string{"SUBSCRIBE", channel()}
+		case 2:
+			return []string{"PSUBSCRIBE", pattern()}
+		case 3:
+			return []string{"SSUBSCRIBE", g.pick("a", "b")}
+		case 4:
+			return []string{g.pick("UNSUBSCRIBE", "SUNSUBSCRIBE"), channel()}
+		case 5:
+			return []string{"PUNSUBSCRIBE", pattern()}
+		case 6:
+			return []string{"GET", key()}
+		}
+		return track()
+	}
+	act := func() []string {
+		switch g.r.IntN(20) {
+		case 0, 1, 2:
+			return listen()
+		case 3, 4, 5:
+			return []string{"PUBLISH", channel(), g.member()}
+		case 6:
+			return []string{"SPUBLISH", g.pick("a", "b"), g.member()}
+		case 7, 8, 9, 10:
+			return []string{"SET", key(), g.member()}
+		case 11:
+			return []string{"DEL", key()}
+		case 12, 13:
+			return []string{"GET", key()}
+		case 14:
+			return []string{"CONFIG", "SET", "notify-keyspace-events", g.pick("", "KA", "EA", "KEA", "Kg$", "KEA")}
+		case 15:
+			return []string{"CLIENT", "KILL", "ID", "#" + strconv.Itoa(g.r.IntN(audience))}
+		case 16:
+			return []string{g.pick("FLUSHDB", "FLUSHALL")}
+		case 17:
+			return []string{"CLIENT", "CACHING", g.pick("yes", "no")}
+		case 18:
+			return []string{"HELLO", g.pick("2", "3")}
+		}
+		return []string{"NOSUCH"}
+	}
+	script := func() []string {
+		line := []string{"EVAL", "for _, l in ipairs(KEYS) do local w = {} for x in l:gmatch('[^ ]+') do w[#w+1] = x end redis.pcall(unpack(w)) end return #KEYS"}
+		var calls []string
+		for range 1 + g.r.IntN(5) {
+			calls = append(calls, g.pick("set k 1", "set l 1", "del k", "publish a m", "publish b n", "spublish a o", "get k", "flushdb",
+				"config set notify-keyspace-events KEA", "client kill id #2", "incr n"))
+		}
+		return append(append(line, strconv.Itoa(len(calls))), calls...)
+	}
+	for i := range audience {
+		b := block{client: i}
+		if g.one(2) || i == 0 {
+			b.lines = append(b.lines, []string{"HELLO", g.pick("2", "3", "3")})
+		}
+		for range g.r.IntN(4) {
+			b.lines = append(b.lines, listen())
+		}
+		blocks = append(blocks, b)
+	}
+	for range 1 + g.r.IntN(3) {
+		var lines [][]string
+		switch g.r.IntN(4) {
+		case 0:
+			lines = append(lines, script())
+		case 1:
+			lines = append(lines, act(), act())
+		default:
+			lines = append(lines, []string{"MULTI"})
+			for range 2 + g.r.IntN(6) {
+				if g.one(8) {
+					lines = append(lines, script())
+				} else {
+					lines = append(lines, act())
+				}
+			}
+			lines = append(lines, []string{"EXEC"})
+		}
+		blocks = append(blocks, block{0, lines})
+		if g.one(3) {
+			blocks = append(blocks, block{1 + g.r.IntN(audience-1), [][]string{listen(), act()}})
+		}
+	}
+	return blocks
+}

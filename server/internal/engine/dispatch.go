@@ -14,7 +14,10 @@ func (s *Session) Exec(argv [][]byte) {
 	s.lastUsed = srv.At
 	mark := s.Out.Len()
 	outer, replied := srv.Scope.enter(s, mark), s.replied()
+	s.replying = true
 	s.dispatch(argv)
+	srv.Scope.apply()
+	s.replying = false
 	srv.Scope.leave(outer)
 	if s.last == nil || s.last.mayChangeChecks() {
 		srv.applyingKnown = false
@@ -27,6 +30,9 @@ func (s *Session) Exec(argv [][]byte) {
 	}
 	if s.Replica && s.replied() > replied {
 		srv.Replication.Replied(s, s.last, mark)
+	}
+	if s.held != nil {
+		s.sendHeld()
 	}
 }
 

@@ -68,7 +68,9 @@
 //
 // A handler calls Changed once for each key that it changed. Watched keys,
 // client-side caches, keyspace notifications, messages and blocked commands all
-// follow from that call, at commit. For a collection the handler first calls Touched
+// follow from that call: the last at commit, the others when the command has ended, also in a
+// transaction or a script, for the clients that listen then. Messages to the client whose
+// command runs wait for its reply. For a collection the handler first calls Touched
 // with the members that the event is about. Apart from deadlines (below) no other code
 // marks, notifies or wakes. Without a listener an effect costs one comparison.
 //

@@ -80,14 +80,16 @@ const (
 // outputQueue is the state of a session's output queue besides out. The server's lock
 // guards fields without a note.
 type outputQueue struct {
-	blocks  [][]byte // sealed blocks, ahead of the bytes in out
-	Sealed  int      // bytes in blocks
-	garbage int      // bytes of buffers that were released when the client left
-	spare   []byte   // buffer passed to turn and not used; returned to the caller
-	waking  bool     // in the wake list of the commit scope
-	pushed  int64    // unrequested bytes since the queue was last empty
-	owed    int64    // bytes that wait elsewhere, see Owe
-	stream  int64    // bytes that Append has queued
+	blocks   [][]byte // sealed blocks, ahead of the bytes in out
+	Sealed   int      // bytes in blocks
+	garbage  int      // bytes of buffers that were released when the client left
+	spare    []byte   // buffer passed to turn and not used; returned to the caller
+	waking   bool     // in the wake list of the commit scope
+	replying bool     // a command of the client runs, so that its reply may be incomplete
+	held     *held    // what has arrived meanwhile
+	pushed   int64    // unrequested bytes since the queue was last empty
+	owed     int64    // bytes that wait elsewhere, see Owe
+	stream   int64    // bytes that Append has queued
 
 	softSince  time.Time // since when the queue has been above its soft limit
 	seen       int64     // the last value of progress
@@ -106,7 +108,13 @@ type outputQueue struct {
 func (s *Session) waiting() int { return s.Out.Len() + s.Sealed }
 
 // backlog returns how many bytes of output the client has not taken yet.
-func (s *Session) backlog() int64 { return int64(s.Out.Len()+s.Sealed) + s.Unsent.Load() + s.owed }
+func (s *Session) backlog() int64 {
+	n := int64(s.Out.Len()+s.Sealed) + s.Unsent.Load() + s.owed
+	if s.held != nil {
+		n += int64(len(s.held.messages))
+	}
+	return n
+}
 
 // replied returns how many bytes of its output, written or not, replies to a replica have.
 func (s *Session) replied() int64 { return s.written + int64(s.waiting()) - s.stream }
@@ -133,6 +141,46 @@ func (s *Session) post(b []byte) {
 	s.Out.Raw(b)
 	s.pending()
 	s.Weigh()
+}
+
+// message appends a message that the client has not requested: after the reply, if one of
+// its commands runs.
+func (s *Session) message(b []byte) {
+	if !s.replying {
+		s.post(b)
+		return
+	}
+	h := s.hold()
+	h.messages = append(h.messages, b...)
+}
+
+// held are messages and invalidations for the client whose command runs.
+type held struct {
+	messages []byte
+	stale    [][]string // the arguments of sendInvalidation
+}
+
+func (s *Session) hold() *held {
+	if s.held == nil {
+		s.held = new(held)
+	}
+	return s.held
+}
+
+// sendHeld appends what has arrived while a command of the client ran. As in Redis, the
+// messages come first, and the invalidations have the protocol version of the end.
+func (s *Session) sendHeld() {
+	h := s.held
+	s.held = nil
+	if s.End == Killed {
+		return
+	}
+	if len(h.messages) > 0 {
+		s.post(h.messages)
+	}
+	for _, keys := range h.stale {
+		s.sendInvalidation(keys)
+	}
 }
 
 // leaveWaiting stores the replies of a turn that cannot be written yet. It copies them,
@@ -176,6 +224,7 @@ func (s *Session) next(spare []byte) (out []byte) {
 // drop discards the output of a client that is gone.
 func (s *Session) drop() {
 	s.garbage += s.waiting()
+	s.held = nil
 	s.Out.Swap(nil)
 	s.blocks, s.Sealed = nil, 0
 	s.queuedOut.Store(0)

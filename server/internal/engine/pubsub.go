@@ -52,7 +52,7 @@ func (s *Session) unsubscribeAll() {
 	}
 }
 
-// Publish sends a message to the subscribers of a channel when the command commits, and
+// Publish sends a message to the subscribers of a channel when the command has ended, and
 // returns how many deliveries that makes. It borrows its arguments until then.
 func (c *Call) Publish(sharded bool, channel, message []byte) int {
 	srv := c.Engine
@@ -68,7 +68,7 @@ func (c *Call) Publish(sharded bool, channel, message []byte) int {
 	return n
 }
 
-// deliver sends a message to all current subscribers.
+// deliver sends a message to the present subscribers.
 func (srv *Engine) deliver(kind messageKind, channel, message string) {
 	p := &srv.PubSub
 	if kind == shardMessage {
@@ -115,7 +115,7 @@ func (srv *Engine) send(to []*Session, what, pattern, channel, message string) {
 		if s.End != Serving {
 			continue
 		}
-		s.post(r.Bytes())
+		s.message(r.Bytes())
 		if what == messageToShard {
 			srv.meterMessage(channel, r.Len())
 		}
@@ -147,6 +147,6 @@ func (s *Session) Push(b []byte) {
 		s.pushed = 0
 	}
 	s.pushed += int64(len(b))
-	s.post(b)
+	s.message(b)
 	s.checkOutput()
 }

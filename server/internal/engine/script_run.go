@@ -504,6 +504,7 @@ func (r *ScriptRun) Call(argv [][]byte) (reply []byte, failed string) {
 		r.Caller.trackKeys(cmd, argv)
 	}
 	srv.recordCall(c, start)
+	srv.Scope.apply()
 	r.Caller.ran++
 	if s.Out.Over() {
 		return nil, "ERR not enough memory for the reply"

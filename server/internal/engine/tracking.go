@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/tracking"
@@ -13,8 +14,8 @@ import (
 //
 // A key leaves the table at the instant it changes, so a value that a transaction
 // or script reads after its own write counts as fresh. The holders of the key are
-// part of the effect; they receive the invalidation when the commit scope ends,
-// after the reply of the session that made the change. Broadcasts are collected
+// part of the effect; they receive the invalidation when the command ends, and the session
+// that made the change after its reply. Broadcasts are collected
 // until the lock is released, as Redis collects them until it has served a
 // pipeline: one message for each prefix.
 //
@@ -94,12 +95,23 @@ func (srv *Engine) untrackKey(key string, by *Session, expired bool) *tracking.H
 func (srv *Engine) invalidate(key string, to *tracking.Holders) {
 	for _, id := range to.IDs {
 		if s := srv.Sessions[id]; s != nil && s.cache != nil && !s.cache.Broadcast {
-			s.sendInvalidation([]string{key})
+			s.invalidate([]string{strings.Clone(key)})
 		}
 	}
 }
 
-// Flushed records that databases were emptied: the commit sends every tracking
+// invalidate sends invalidated keys to a session that tracks: after the reply, if one of its
+// commands runs, also if it tracks no more by then.
+func (s *Session) invalidate(keys []string) {
+	if !s.replying {
+		s.sendInvalidation(keys)
+		return
+	}
+	h := s.hold()
+	h.stale = append(h.stale, keys)
+}
+
+// Flushed records that databases were emptied: apply sends every tracking
 // client a null, which invalidates its whole cache.
 func (u *commitScope) Flushed() {
 	t := &u.srv.Tracking
@@ -116,17 +128,17 @@ func (u *commitScope) Flushed() {
 func (srv *Engine) invalidateAll() {
 	for _, s := range srv.ByID() {
 		if s.cache != nil {
-			s.sendInvalidation(nil)
+			s.invalidate(nil)
 		}
 	}
 }
 
-// sendInvalidation sends invalidated keys to a session that tracks, or to the session that it
+// sendInvalidation sends invalidated keys to a session, or to the session that it
 // redirects to; nil means all keys. A RESP2 client can receive invalidations only
 // if it redirects to a session that is subscribed.
 func (s *Session) sendInvalidation(keys []string) {
 	to := s
-	if id := s.cache.Redirect; id != 0 {
+	if id := s.Redirection(); id > 0 {
 		if to = s.Engine.Sessions[id]; to == nil || to.End != Serving {
 			s.cache.Broken = true
 			if s.Out.Version() == 3 {

@@ -193,6 +193,7 @@ func exec(c *Call) {
 		mark, ended := s.Out.Len(), s.End != Serving
 		if d := s.Permit(q.cmd, q.argv, acl.InMulti); d == acl.Permitted {
 			s.run(q.cmd, q.argv, q.names)
+			c.Engine.Scope.apply()
 		} else {
 			msg := d.InTransaction()
 			c.Reply.Error(msg)

@@ -11,9 +11,11 @@ import (
 )
 
 // commitScope is the commit scope: one command, one EXEC, one script, one sweep of expired
-// keys. While a commit scope runs, it only collects effects. commit then applies
-// all their consequences, in one order: watched keys, client-side caches, keyspace
-// notifications, messages, and the commands that wait for a key.
+// keys. While a command runs, it only collects effects. When it has ended, also within EXEC
+// or a script, apply applies their consequences, in one order: watched keys, client-side
+// caches, keyspace notifications, messages. So the state at that time decides which clients
+// receive them: they are in the output queues, which are written once the lock is released.
+// Commit then serves the commands that wait for a key.
 //
 // Redis leaves these consequences to each command (some 170 places). Here a handler
 // calls Changed once and cannot forget the rest.
@@ -268,7 +270,7 @@ func (u *commitScope) Replacing(db, by *keyspace.DB) {
 }
 
 // publish records a message, which keeps its order among the other effects. The
-// message is borrowed until commit.
+// message is borrowed until apply.
 func (u *commitScope) publish(kind messageKind, channel, message []byte) {
 	u.effects = append(u.effects, effect{key: protocol.View(channel), event: protocol.View(message), message: kind})
 }
@@ -283,10 +285,10 @@ func (u *commitScope) forget(db int, key string) {
 	}
 }
 
-// Commit applies the consequences of the effects so far. It then retries the
-// waiting commands that can now complete, each in a commit scope of its own.
-func (u *commitScope) Commit() {
-	if len(u.effects) == 0 && len(u.ready) == 0 {
+// apply applies the consequences of the effects so far. It only marks the commands that wait
+// for a key.
+func (u *commitScope) apply() {
+	if len(u.effects) == 0 {
 		return
 	}
 	srv := u.srv
@@ -322,13 +324,21 @@ func (u *commitScope) Commit() {
 	if len(u.Members) > 0 {
 		u.forgetMembers()
 	}
+}
+
+// Commit applies the consequences of the effects so far. It then retries the
+// waiting commands that can now complete, each in a commit scope of its own.
+func (u *commitScope) Commit() {
+	u.apply()
+	if len(u.ready) == 0 {
+		return
+	}
+	srv := u.srv
 	if u.serving {
 		return // the loop below, in an outer call, continues
 	}
 	u.serving = true
-	if len(u.ready) > 0 {
-		srv.SetClock(srv.At) // the commands before may have taken long
-	}
+	srv.SetClock(srv.At) // the commands before may have taken long
 	for i := 0; i < len(u.ready); i++ {
 		u.serve(u.ready[i])
 	}
