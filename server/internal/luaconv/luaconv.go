@@ -18,10 +18,10 @@ func ParseNumber(s string) (float64, bool) {
 	if digits == s {
 		digits = strings.TrimPrefix(s, "+")
 	}
-	if digits == "" || strings.ContainsRune(digits, '_') || digits[0] == '+' || digits[0] == '-' {
+	if digits == "" || digits[0] == '+' || digits[0] == '-' {
 		return 0, false
 	}
-	if len(digits) > 1 && digits[0] == '0' && digits[1]|32 == 'x' {
+	if len(digits) > 1 && digits[0] == '0' && digits[1]|32 == 'x' && !strings.ContainsRune(digits, '_') {
 		if strings.ContainsAny(digits, "pP") {
 			f, err := strconv.ParseFloat(s, 64)
 			return f, err == nil || errors.Is(err, strconv.ErrRange)
@@ -35,11 +35,13 @@ func ParseNumber(s string) (float64, bool) {
 			return math.Inf(-1), true
 		}
 		return math.Inf(1), true
-	case lower == "nan" || strings.HasPrefix(lower, "nan(") && strings.HasSuffix(lower, ")"):
+	case lower == "nan" || strings.HasPrefix(lower, "nan(") && strings.HasSuffix(lower, ")") && strings.Trim(lower[4:len(lower)-1], "_0123456789abcdefghijklmnopqrstuvwxyz") == "":
 		if s[0] == '-' {
 			return negativeNaN(), true
 		}
 		return math.NaN(), true
+	case strings.ContainsRune(digits, '_'): // which Go takes for a separator
+		return 0, false
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	return f, err == nil || errors.Is(err, strconv.ErrRange)
