@@ -628,7 +628,7 @@ func (c *Command) appendSpecial(dst []KeyRef, argv [][]byte) []KeyRef {
 	}
 	store, numkeys := 0, 0
 	for i := range c.keys {
-		if c.keys[i].Numkeys {
+		if c.keys[i].Numkeys && c.keys[i].Step == 1 {
 			numkeys = c.keys[i].Index
 		} else {
 			store = c.keys[i].Index
