@@ -173,11 +173,13 @@ func idsOfValkey(c *engine.Call) map[int64]bool {
 	return idsOfKill(c)
 }
 
+const errClientID = "ERR Invalid client ID"
+
 // idsOfList parses the IDs of CLIENT LIST: all arguments up to a condition.
 func idsOfList(c *engine.Call) map[int64]bool {
 	ids := map[int64]bool{}
 	for {
-		ids[c.IntOr("ERR Invalid client ID")] = true
+		ids[c.IntOr(errClientID)] = true
 		if !c.More() || c.Err() != "" || isClientCondition(strings.ToUpper(string(c.Peek(0)))) {
 			return ids
 		}
@@ -228,7 +230,18 @@ func clientKill(c *engine.Call) {
 }
 
 func clientList(c *engine.Call) {
+	first, n := c.Peek(0), c.Len()
 	f := clientFilterOf(c, false, idsOfList)
+	if c.Err() != "" && !c.Engine.Config.Valkey() { // as Redis, which has one TYPE or IDs
+		switch {
+		case n > 1 && protocol.EqualFold(first, "ID"):
+			c.Reply.Error(errClientID)
+			return
+		case n != 2 && protocol.EqualFold(first, "TYPE"):
+			c.Reply.Error(protocol.ErrSyntax)
+			return
+		}
+	}
 	if !c.OK() {
 		return
 	}
