@@ -55,9 +55,6 @@ func ownFacts() map[string]string {
 		"migrate": oneForm, "cluster|setslot": oneForm, "sort": oneForm, "sort_ro": oneForm, "xgroup|create": oneForm, "xgroup|setid": oneForm,
 		"hotkeys|start": "the place of a token", "cluster|slot-stats": "the place of a token",
 		"xread": "it has a complexity", "xadd": "its history has IDMP", "hgetex": "no note on a key",
-		"hexpire": "denyoom: deadlines take memory", "hexpireat": "denyoom: deadlines take memory",
-		"hpexpire": "denyoom: deadlines take memory", "hpexpireat": "denyoom: deadlines take memory",
-		"httl": "the time is that of the command", "hpttl": "the time is that of the command",
 	}
 }
 

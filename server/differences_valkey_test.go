@@ -163,6 +163,18 @@ func valkeyDifferences() []difference {
 			ours:   "*0\r\n",
 		},
 		{
+			name:   "deadlines of fields after the year 287396",
+			judge:  "valkey",
+			reason: "a deadline is a float64, which has every millisecond until then",
+			after:  []string{"HSET k f v"},
+			try:    "HPEXPIREAT k 9223372036854775807 FIELDS 1 f",
+			redis:  "*1\r\n:1\r\n",
+			ours:   "-ERR invalid expire time in 'hpexpireat' command\r\n",
+			covers: func(argv []string, _, ours string) bool {
+				return calls(argv, "H") && strings.Contains(ours, "-ERR invalid expire time in 'h")
+			},
+		},
+		{
 			name:   "arguments that are too many",
 			judge:  "valkey",
 			reason: "CLIENT PAUSE and CLIENT UNBLOCK refuse them; Valkey ignores them",

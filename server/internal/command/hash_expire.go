@@ -84,6 +84,9 @@ func hgetex(c *engine.Call) {
 	if !c.OK() {
 		return
 	}
+	if h != nil && (x.set || x.keep) && !c.Engine.Config.Valkey() {
+		h.MarkTimed()
+	}
 	var set, persisted, removed [][]byte
 	c.Reply.Array(len(fields))
 	for _, field := range fields {
@@ -221,6 +224,11 @@ func hsetexRow() engine.Command {
 
 func hsetex(c *engine.Call) {
 	key := c.Bytes()
+	if c.Engine.Config.Valkey() { // which checks the type before the arguments
+		if _, ok := engine.Read[keyspace.Hash](c, key); !ok {
+			return
+		}
+	}
 	o := hsetexArgs(c)
 	if !c.OK() {
 		return
@@ -246,6 +254,9 @@ func hsetex(c *engine.Call) {
 	}
 	if h == nil {
 		h, _ = engine.Create[keyspace.Hash](c, key)
+	}
+	if x.set && !c.Engine.Config.Valkey() {
+		h.MarkTimed()
 	}
 	for i := 0; i < len(pairs); i += 2 {
 		h.Set(pairs[i], pairs[i+1], c.Limits())

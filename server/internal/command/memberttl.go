@@ -64,7 +64,7 @@ func removeMember(v timedValue, member []byte) {
 }
 
 // maxMemberTime is the latest deadline of a member, in milliseconds since 1970:
-// Redis's for fields of hashes, in the year 4199.
+// Redis's for fields of hashes, in the year 4199. Valkey has no limit.
 const maxMemberTime = 1<<46 - 1
 
 // The replies for a member.
@@ -156,11 +156,15 @@ func memberDeadline(c *engine.Call, text []byte, unit engine.TimeUnit) int64 {
 	if unit&engine.Absolute == 0 {
 		from = c.Now()
 	}
+	latest := int64(maxMemberTime)
+	if c.Engine.Config.Valkey() {
+		latest = zset.MaxDeadline - 1
+	}
 	switch {
 	case c.Err() != "":
 	case n < 0:
 		c.Fail(c.Engine.Config.Words("ERR invalid expire time, must be >= 0", engine.InvalidExpire(c.Command.Name)))
-	case n > maxMemberTime/factor || n*factor > maxMemberTime-from:
+	case n > latest/factor || n*factor > latest-from:
 		c.Fail(engine.InvalidExpire(c.Command.Name))
 	}
 	return n*factor + from
@@ -169,9 +173,6 @@ func memberDeadline(c *engine.Call, text []byte, unit engine.TimeUnit) int64 {
 // expireArgs reads the arguments after the key: a time, then a condition and the members, in
 // any order.
 func (k *timedKind) expireArgs(c *engine.Call, unit engine.TimeUnit) (at int64, o expireOptions, members [][]byte) {
-	if k.asValkey(c) {
-		return expireArgsOfValkey(c, unit)
-	}
 	at = memberDeadline(c, c.Bytes(), unit)
 	for c.More() {
 		switch {
@@ -200,13 +201,23 @@ func (k *timedKind) expireArgs(c *engine.Call, unit engine.TimeUnit) (at int64, 
 // expireMembers is ZEXPIRE and HEXPIRE, in all units.
 func (k timedKind) expireMembers(c *engine.Call, unit engine.TimeUnit) {
 	key := c.Bytes()
-	v, ok := k.open(c, key, true) // Redis checks the type before the arguments
+	var at int64
+	var o expireOptions
+	var members [][]byte
+	if k.asValkey(c) { // Redis checks the type before the arguments
+		if at, o, members = expireArgsOfValkey(c, unit); !c.OK() {
+			return
+		}
+	}
+	v, ok := k.open(c, key, true)
 	if !ok {
 		return
 	}
-	at, o, members := k.expireArgs(c, unit)
-	if !c.OK() {
-		return
+	if !k.asValkey(c) {
+		if at, o, members = k.expireArgs(c, unit); !c.OK() {
+			return
+		}
+		markTimed(v)
 	}
 	var set, removed [][]byte
 	c.Reply.Array(len(members))
@@ -232,6 +243,14 @@ func (k timedKind) expireMembers(c *engine.Call, unit engine.TimeUnit) {
 	}
 	changedMembers(c, key, k.class, k.event, set)
 	k.past(c, key, removed)
+}
+
+// markTimed makes the encoding of a small hash listpackex, as Redis does before it looks for
+// the fields.
+func markTimed(v timedValue) {
+	if h, ok := v.(*keyspace.Hash); ok {
+		h.MarkTimed()
+	}
 }
 
 // past reports members that were removed because their new deadline is in the past.
@@ -369,16 +388,20 @@ func memberTTLCommands(prefix, group, since, what string, kind func() timedKind)
 	cost := "O(N log D), N " + rest + "s given, D with a deadline"
 	expire := func(name, time, summary string, unit engine.TimeUnit) engine.Command {
 		return engine.Command{Facts: protocol.Facts{
-			Name: prefix + name, Arity: -6, Flags: "write denyoom fast", Keys: "1 RW update",
+			Name: prefix + name, Arity: -6, Flags: "write fast", Keys: "1 RW update",
 			Group: group, Since: since, Complexity: cost,
 			Summary: summary,
 			Syntax:  "key " + time + " condition:[NX|XX|GT|LT]" + list,
 		}, Run: func(c *engine.Call) { kind().expireMembers(c, unit) }}
 	}
 	ttl := func(name, summary string, unit engine.TimeUnit) engine.Command {
+		tips := "nondeterministic_output"
+		if unit&engine.Absolute != 0 {
+			tips = ""
+		}
 		return engine.Command{Facts: protocol.Facts{
 			Name: prefix + name, Arity: -5, Flags: "readonly fast", Keys: "1 RO access",
-			Group: group, Since: since, Complexity: "O(N), N " + rest + "s given",
+			Group: group, Since: since, Tips: tips, Complexity: "O(N), N " + rest + "s given",
 			Summary: summary,
 			Syntax:  "key" + list,
 		}, Run: func(c *engine.Call) { kind().ttlMembers(c, unit) }, Fields: keyspace.FieldsHidden}

@@ -51,7 +51,7 @@ type hashObject struct {
 	deadlines *zset.Set            // fields by deadline, or nil
 	log       *journal.Log         // receives all changes; may be nil
 	shared    bool                 // pairs is shared with a clone: copied before a write
-	timed     bool                 // a field has had a deadline
+	timed     bool                 // a field has had a deadline, or a command tried to give it one
 }
 
 const (
@@ -395,6 +395,9 @@ func (h *Hash) SetDeadlineBytes(field []byte, at int64) (had int64, ok bool) {
 	}
 	return had, true
 }
+
+// MarkTimed records that a field may have had a deadline, for Encoding.
+func (h *Hash) MarkTimed() { h.object().timed = true }
 
 // reorder moves the pair of a field to its place, after its deadline became at.
 func (o *hashObject) reorder(field []byte, at int64) {
