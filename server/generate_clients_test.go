@@ -316,6 +316,9 @@ func (g *generator) special(c *protocol.Command) []string {
 		words := []string{"get"}
 		for range g.r.IntN(3) {
 			words = append(words, g.pick("zadd", "config", "config|get", "nosuch", "GET", "xinfo|stream", "config|nosuch", "get|x"))
+			if name := g.commands[g.r.IntN(len(g.commands))].Name; name != "cluster" { // which has subcommands of Redis itself
+				words = append(words, name)
+			}
 		}
 		return line(words...)
 	case "latency|reset", "object|freq", "object|idletime":
@@ -615,7 +618,7 @@ func (g *generator) transacted() (blocks []block) {
 		case 15:
 			return []string{"CLIENT", "KILL", "ID", "#" + strconv.Itoa(g.r.IntN(audience))}
 		case 16:
-			return []string{g.pick("FLUSHDB", "FLUSHALL")}
+			return []string{g.pick("FLUSHDB", "FLUSHALL"), "ASYNC"} // otherwise the reply of Redis 8.6 waits for a thread
 		case 17:
 			return []string{"CLIENT", "CACHING", g.pick("yes", "no")}
 		case 18:
@@ -627,7 +630,7 @@ func (g *generator) transacted() (blocks []block) {
 		line := []string{"EVAL", "for _, l in ipairs(KEYS) do local w = {} for x in l:gmatch('[^ ]+') do w[#w+1] = x end redis.pcall(unpack(w)) end return #KEYS"}
 		var calls []string
 		for range 1 + g.r.IntN(5) {
-			calls = append(calls, g.pick("set k 1", "set l 1", "del k", "publish a m", "publish b n", "spublish a o", "get k", "flushdb",
+			calls = append(calls, g.pick("set k 1", "set l 1", "del k", "publish a m", "publish b n", "spublish a o", "get k", "flushdb async",
 				"config set notify-keyspace-events KEA", "client kill id #2", "incr n"))
 		}
 		return append(append(line, strconv.Itoa(len(calls))), calls...)

@@ -100,7 +100,9 @@ func newGenerator(r *rand.Rand, commands []*protocol.Command) *generator {
 			continue
 		}
 		n := drawn(c.Name)
-		if !aboutData(c) {
+		switch {
+		case strings.HasPrefix(c.Name, "command|getkeys"), c.Name == "command|info": // of all commands
+		case !aboutData(c):
 			n = 2 // each comes with others
 		}
 		sum += n
