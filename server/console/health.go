@@ -65,6 +65,12 @@ func (c *Console) unready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return whyUnready(in, func(name string) (string, error) { return c.parameter(ctx, name) })
+}
+
+// whyUnready returns why a server with an INFO is not ready, or nil. It asks for parameters only
+// where they decide.
+func whyUnready(in *info, parameter func(name string) (string, error)) error {
 	if in.values["loading"] == "1" {
 		return errors.New("loading data")
 	}
@@ -78,12 +84,12 @@ func (c *Console) unready(ctx context.Context) error {
 		return nil
 	}
 	if in.values["rdb_last_bgsave_status"] != "ok" || in.values["aof_last_write_status"] != "ok" {
-		if stop, err := c.parameter(ctx, "stop-writes-on-bgsave-error"); err != nil || stop == "yes" {
+		if stop, err := parameter("stop-writes-on-bgsave-error"); err != nil || stop == "yes" {
 			return errors.Join(errors.New("writes are rejected: the data could not be saved"), err)
 		}
 	}
 	if good, there := in.values["min_slaves_good_slaves"]; there {
-		wanted, err := c.parameter(ctx, "min-replicas-to-write")
+		wanted, err := parameter("min-replicas-to-write")
 		if err != nil {
 			return err
 		}
