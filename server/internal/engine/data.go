@@ -235,10 +235,13 @@ func (srv *Engine) BackupFile(ctx context.Context, path string) (err error) {
 // bytes that were. It makes a temporary file, beside the file of the data if there is
 // one. If it returns an error w may have been given a part.
 func (srv *Engine) Backup(ctx context.Context, w io.Writer) (n int64, err error) {
+	defer srv.setClosedError(&err)
 	dir := ""
+	srv.Mu.Lock() // also while a script lends the lock
 	if srv.Config.Dbfilename != "" {
 		dir = srv.Config.Dir
 	}
+	srv.Mu.Unlock()
 	dir, err = os.MkdirTemp(dir, "backup-*")
 	if err != nil {
 		return 0, err

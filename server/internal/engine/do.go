@@ -92,12 +92,12 @@ func (srv *Engine) enterCall() bool {
 // encoded reply or the reason why there is none.
 func (srv *Engine) direct(ctx context.Context, argv [][]byte) (out []byte, err error) {
 	woken := make(chan struct{}, 1)
-	s := srv.NewSession(Peer{FD: -1, Wake: func() {
+	s := srv.newDirect(Peer{FD: -1, Wake: func() {
 		select {
 		case woken <- struct{}{}:
 		default:
 		}
-	}, Conn: caller{ctx}})
+	}, Conn: caller{ctx}}, IsApart(ctx))
 	defer func() {
 		// A reply that has arrived meanwhile takes precedence: the command has run,
 		// and an element that it took exists nowhere else.
@@ -105,9 +105,6 @@ func (srv *Engine) direct(ctx context.Context, argv [][]byte) (out []byte, err e
 			out, err = last, nil
 		}
 	}()
-	s.SetOwner()
-	s.direct, s.Apart = true, IsApart(ctx)
-	s.Out.SetVersion(3)
 	done, out, ending := s.Turn([][][]byte{argv}, nil)
 	stopped := srv.Stopped
 	for out == nil && !ending || done == 0 {
@@ -139,6 +136,18 @@ func (srv *Engine) direct(ctx context.Context, argv [][]byte) (out []byte, err e
 		return nil, s.noReply()
 	}
 	return out, nil
+}
+
+// newDirect returns a session for one call of Do. Apart leaves its commands out of the statistics.
+func (srv *Engine) newDirect(p Peer, apart bool) (s *Session) {
+	srv.Mu.Lock() // also while a script lends the lock
+	defer srv.Mu.Unlock()
+	srv.addSession(&s, p)
+	s.SetOwner()
+	s.direct, s.Apart = true, apart
+	s.Out.SetVersion(3)
+	s.Weigh()
+	return s
 }
 
 // leave is Close that does not wait for a script that lends the lock. A session that has
