@@ -25,6 +25,9 @@ func Certificates(t *testing.T) map[string]string {
 	return p.config()
 }
 
+// HoldFiles keeps the server from writing to its file until release is called.
+func (srv *Server) HoldFiles() (release func()) { return srv.engine.Keeper.HoldFiles() }
+
 // BlockedClients returns how many clients are blocked.
 func (srv *Server) BlockedClients() int {
 	srv.engine.Mu.Lock()
