@@ -83,8 +83,11 @@ func TestRandomRestarts(t *testing.T) {
 		words := make([]any, len(argv))
 		for i, w := range argv {
 			words[i] = w
-			if i > 1 && r.IntN(12) == 0 {
+			if i > 1 && r.IntN(5) == 0 {
 				n := r.IntN(1 + 1<<r.IntN(21)) // half of them are shorter than 1 KB
+				if r.IntN(3) == 0 {
+					n = 60_000 + r.IntN(20_000) // about where buffers are handed over
+				}
 				words[i] = strings.Repeat(fmt.Sprintf("%s%c", w, 'a'+r.IntN(26)), n/(len(w)+1)+1)[:n]
 			}
 		}
