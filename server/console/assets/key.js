@@ -130,7 +130,8 @@ export async function openKey(box, key, view, nav) {
 		nav.added(to);
 		nav.go('keys', { key: to });
 	}), button('Delete …', async () => {
-		if (!(await change({ title: 'Delete this key?', conditions: [[['TYPE', key], facts.type], ...(length[facts.type] ? [[[length[facts.type], key], facts.length]] : [])], note: `${count(facts.length)} ${unit[facts.type] || ''}, ${bytes(facts.memory)}.`, build: () => ['UNLINK', key], danger: true, verb: 'Delete' }))) return;
+		const is = await read(key).catch(() => facts); // the head of the page may be a second old
+		if (!(await change({ title: 'Delete this key?', conditions: [[['TYPE', key], is.type], ...(length[is.type] ? [[[length[is.type], key], is.length]] : [])], note: `${count(is.length)} ${unit[is.type] || ''}, ${bytes(is.memory)}.`, build: () => ['UNLINK', key], danger: true, verb: 'Delete' }))) return;
 		nav.gone(key);
 		nav.go('keys');
 	}), button('Copy name', () => navigator.clipboard?.writeText(key instanceof Bin ? show(key, 1e6) : key)), button('Events', () => nav.go('live', { key })));

@@ -219,6 +219,7 @@ func testWrites(t *testing.T, open func(...string) *page) {
 	p.click("#dialog button", "Cancel")
 	same("\x00", "GET", "esc")
 	p.click("#detail button", "Delete …")
+	p.shows("#dialog", "1 bytes")
 	p.srv.Must("APPEND", "esc", "x")
 	p.click("#dialog button", "Delete")
 	p.shows("#dialog .error", "STRLEN \"esc\" is now 2")
