@@ -212,6 +212,7 @@ func testWrites(t *testing.T, open func(...string) *page) {
 	// An unknown escape is refused, and a key that changes is not deleted.
 	p.srv.Must("SET", "esc", "\x00")
 	p.dialog(edit{key: "esc", button: "Edit …", field: "#d-value"})
+	p.picture("escapes")
 	p.fill("#d-value", `\q`)
 	p.shows("#dialog .error", "is not known")
 	p.click("#dialog button", "Run")

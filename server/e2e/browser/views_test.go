@@ -20,7 +20,7 @@ func TestConsole(t *testing.T) {
 		name string
 		test func(*testing.T, func(...string) *page)
 	}{
-		{"Prompt", testPrompt}, {"Keys", testKeys}, {"ManyKeys", testManyKeys}, {"Values", testValues}, {"Edits", testEdits}, {"Writes", testWrites},
+		{"Prompt", testPrompt}, {"Keys", testKeys}, {"ManyKeys", testManyKeys}, {"Values", testValues}, {"Edits", testEdits}, {"Writes", testWrites}, {"Neighbour", testNeighbour},
 		{"Leaderboard", testLeaderboard}, {"Timeline", testTimeline}, {"Deadlines", testDeadlines}, {"Unconfigured", testUnconfigured},
 		{"Overview", testOverview}, {"Events", testEvents}, {"Systems", testSystems},
 		{"Hostile", testHostile}, {"Phone", testPhone}, {"Dark", testDark}, {"Login", testLogin},
