@@ -95,11 +95,12 @@ func (c *Console) newStream(r *http.Request, who identity) (*stream, error) {
 // abandon ends a stream that is not served, and does nothing to one that is.
 func (s *stream) abandon() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.started || s.ended {
+	served := s.started
+	s.ended = s.ended || !served
+	s.mu.Unlock() // a feed calls notify with its lock held, which leave wants
+	if served {
 		return
 	}
-	s.ended = true
 	for _, leave := range s.leave {
 		leave()
 	}
