@@ -94,7 +94,7 @@ func (m *move) prepare(ctx context.Context) error {
 		if err := m.verifyChanged(ctx, fewChanges); err != nil {
 			return err
 		}
-		if now := m.changes.len(); now <= fewChanges || now > before/2 && now <= stillChanges {
+		if now := m.changes.len(); now <= fewChanges || now > before/2 {
 			break
 		}
 	}
