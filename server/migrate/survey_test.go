@@ -31,6 +31,15 @@ func TestSurvey(t *testing.T) {
 			t.Errorf("%q: %q", from, r.Obstacles)
 		}
 	}
+	cluster, _ := startCluster(t)
+	for from, want := range map[string]bool{"": true, "/0": false} {
+		o := moveOf(t, source.Addr()+from, target)
+		o.To = endpoint(t, "redis://"+cluster+"?cluster")
+		r, err := Survey(t.Context(), o, 0)
+		if got := r != nil && strings.Contains(fmt.Sprint(r.Obstacles), "2 keys of "+source.Addr()+" are in databases other than 0"); err != nil || got != want {
+			t.Errorf("%q to a cluster: %+v, %v", from, r, err)
+		}
+	}
 	there := clientOf(t, target)
 	if got := must(t, there, "DBSIZE"); got != int64(0) {
 		t.Errorf("the target has %v keys", got)

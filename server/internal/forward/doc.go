@@ -27,7 +27,8 @@
 // (RANDOMKEY), as the engine says. Keys of several slots are refused by the nodes.
 //
 // A server that is no zsetd receives the commands of zsetd as calls of the functions that
-// "zsetd functions" prints.
+// "zsetd functions" prints. As it keeps members that are past their deadlines, zpurge goes
+// before each command that may show members of a sorted set, unless the library is missing.
 //
 // # Transactions
 //
