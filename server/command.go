@@ -43,8 +43,8 @@ type Command struct {
 	Syntax  string // of the arguments, for COMMAND DOCS, in the notation of [protocol.ParseSyntax]
 
 	// Run executes the command. No other command runs meanwhile, so it must be short,
-	// and it must not call methods of the Server, which would wait for it forever:
-	// [Call.Do] takes their place. All changes that it makes become visible together
+	// and methods of the Server that would wait for it return [ErrWithin]: [Call.Do] takes
+	// their place. It must not wait for another goroutine that calls them. All changes that it makes become visible together
 	// when it returns, also if it returns an error: nothing is undone, as in a script.
 	//
 	// The reply is a value of the types that Do returns (nil, string, int64, float64,

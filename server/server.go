@@ -57,7 +57,9 @@ type Options struct {
 	// Commands are commands of the program's own, beside those of the server.
 	Commands []Command
 
-	// Logger receives log records for the operator. The default discards them.
+	// Logger receives log records for the operator. The default discards them. Its
+	// handler may be called with locks of the server, and delays it: methods that wait for
+	// the server return ErrWithin in the handler.
 	Logger *slog.Logger
 
 	// LogLevel, if not nil, follows the parameter loglevel. Pass it to the handler
@@ -73,6 +75,12 @@ var ErrServerClosed = engine.ErrServerClosed
 // ErrShutdownAborted is returned by Shutdown if a client sends SHUTDOWN ABORT while
 // Shutdown waits for replicas. The server continues.
 var ErrShutdownAborted = engine.ErrShutdownAborted
+
+// ErrWithin is returned by the methods of a Server that wait for it if code of the program
+// calls them that the server has called and waits for itself: a handler of Options.Logger,
+// the handler of a [Command], which has [Call.Do], and for Close, Shutdown and Signaled
+// also Options.Dial. Another goroutine may call them, if that code does not wait for it.
+var ErrWithin = engine.ErrWithin
 
 // FileError is returned by New and Ready if the data file cannot be used. Its one
 // line names the file, the reason and possible remedies. Unwrap returns the cause:
@@ -139,23 +147,31 @@ func Version() string { return admin.Version() }
 
 // ListenAndServe listens on the configured addresses and serves clients until
 // Shutdown or Close. It always returns an error; after these two,
-// ErrServerClosed, and a *PanicError if the server has panicked.
+// ErrServerClosed, and a *PanicError if the server has panicked. While one call runs
+// another one returns an error.
 func (srv *Server) ListenAndServe() (err error) { return srv.transport.ListenAndServe() }
 
 // Listening waits until ListenAndServe has opened the configured sockets, or until
-// ctx ends, and then returns ctx's error. The data may not be loaded by then, see
-// [Server.Ready].
+// ctx ends, and then returns ctx's error. If ListenAndServe could not open them, Listening
+// returns its error; after Shutdown or Close, ErrServerClosed. The data may not be loaded
+// when it returns, see [Server.Ready].
 func (srv *Server) Listening(ctx context.Context) error { return srv.transport.Listening(ctx) }
 
 // Ready waits until the data are loaded from the file, or ctx ends, and returns the
 // error, if any. Until then commands that need the data receive the error -LOADING.
 // After Close or Shutdown it returns ErrServerClosed, unless the file could not be
 // loaded.
-func (srv *Server) Ready(ctx context.Context) error { return srv.engine.Ready(ctx) }
+func (srv *Server) Ready(ctx context.Context) error {
+	if err := srv.engine.Within(); err != nil {
+		return err
+	}
+	return srv.engine.Ready(ctx)
+}
 
 // Serve accepts clients on l until Shutdown or Close, and closes l. It always
 // returns an error; after these two, ErrServerClosed, and a *PanicError if the
-// server has panicked.
+// server has panicked. A nil l is an error. A panic of l reaches the caller, and the
+// server continues.
 func (srv *Server) Serve(l net.Listener) (err error) { return srv.transport.Serve(l) }
 
 // ServeTLS is [Server.Serve] for clients that speak TLS, as the parameters whose
@@ -202,6 +218,9 @@ func (srv *Server) TLSConfig() (*tls.Config, error) { return srv.transport.TLSCo
 // score, it is sent in seconds with microseconds as the fraction, which is the
 // number that @now stands for.
 func (srv *Server) Do(ctx context.Context, args ...any) (reply any, err error) {
+	if err := srv.engine.Within(); err != nil {
+		return nil, err
+	}
 	return srv.engine.Do(ctx, args...)
 }
 
@@ -220,14 +239,25 @@ func Apart(ctx context.Context) context.Context { return engine.Apart(ctx) }
 // After Close or Shutdown it returns ErrServerClosed. These close its connections
 // as they close those of a network.
 func (srv *Server) Dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
-	return srv.transport.Dialer()
+	dial := srv.transport.Dialer()
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if err := srv.engine.Within(); err != nil {
+			return nil, err
+		}
+		return dial(ctx, network, addr)
+	}
 }
 
 // Save writes all changes to the data file and waits until they are on the disk, or
 // ctx ends. Clients go on meanwhile, as with BGSAVE: a change is saved if it was made
 // before the call. Save returns an error if the server has no data file or cannot
 // write it, and [ErrServerClosed] after Close or Shutdown, which save by themselves.
-func (srv *Server) Save(ctx context.Context) (err error) { return srv.engine.Save(ctx) }
+func (srv *Server) Save(ctx context.Context) (err error) {
+	if err := srv.engine.Within(); err != nil {
+		return err
+	}
+	return srv.engine.Save(ctx)
+}
 
 // Backup writes to w all that the server holds, as of some instant during the call,
 // in the format of the files that [Options].File names: a server that is given a file
@@ -239,6 +269,9 @@ func (srv *Server) Save(ctx context.Context) (err error) { return srv.engine.Sav
 // Backup takes O(n) for n bytes of data, and ends with the error of ctx when that
 // ends. It is safe for concurrent use.
 func (srv *Server) Backup(ctx context.Context, w io.Writer) (n int64, err error) {
+	if err := srv.engine.Within(); err != nil {
+		return 0, err
+	}
 	return srv.engine.Backup(ctx, w)
 }
 
@@ -247,21 +280,34 @@ func (srv *Server) Backup(ctx context.Context, w io.Writer) (n int64, err error)
 // returns an error there is no file afterwards, otherwise it is complete, verified
 // and on the disk.
 func (srv *Server) BackupFile(ctx context.Context, path string) (err error) {
+	if err := srv.engine.Within(); err != nil {
+		return err
+	}
 	return srv.engine.BackupFile(ctx, path)
 }
 
 // Check verifies the invariants of all data and state of the server, and returns
 // the first violation. It visits every element of every value while no command
 // runs: it is for tests.
-func (srv *Server) Check() (err error) { return srv.engine.Check() }
+func (srv *Server) Check() (err error) {
+	if err := srv.engine.Within(); err != nil {
+		return err
+	}
+	return srv.engine.Check()
+}
 
 // Now returns the server's time.
 func (srv *Server) Now() time.Time { return srv.engine.Now() }
 
 // Advance moves the server's clock forward by d, which may be negative. Everything
 // that becomes due expires, times out or is delivered before Advance returns. It is
-// for tests; see package servertest.
-func (srv *Server) Advance(d time.Duration) { srv.engine.Advance(d) }
+// for tests; see package servertest. Where other methods return [ErrWithin] it panics.
+func (srv *Server) Advance(d time.Duration) {
+	if err := srv.engine.Within(); err != nil {
+		panic(err)
+	}
+	srv.engine.Advance(d)
+}
 
 // IsReplica reports whether the server is a replica of another one, by the parameter
 // replicaof or the command REPLICAOF. It takes no lock, so handlers of Options.Logger may
@@ -278,9 +324,15 @@ func (srv *Server) CommandName(name string) string { return srv.engine.Table.Ren
 func (srv *Server) MemoryLimit() int64 { return srv.engine.MemoryLimit() }
 
 // UsedMemory estimates the bytes that keys, values, clients and scripts take, as in
-// used_memory of INFO. It is 0 when the server has failed. O(n) for n clients. It may be
-// called concurrently, and waits for the command that runs.
-func (srv *Server) UsedMemory() (bytes int64) { return srv.engine.UsedMemory() }
+// used_memory of INFO. It is 0 when the server has failed, and where other methods return
+// [ErrWithin]. O(n) for n clients. It may be called concurrently, and waits for the command
+// that runs.
+func (srv *Server) UsedMemory() (bytes int64) {
+	if srv.engine.Within() != nil {
+		return 0
+	}
+	return srv.engine.UsedMemory()
+}
 
 // Listen opens a socket at port for each address of bind, which has the form of the parameter
 // bind: addresses separated by spaces, * for all; with the prefix - an address that is not
@@ -305,7 +357,12 @@ func Listen(bind string, port int) ([]net.Listener, error) {
 // caller then calls Shutdown, which saves later changes of clients that are still
 // connected. If the data cannot be saved, and the parameter does not contain force,
 // Signaled returns the error and the server continues: the caller must not stop it.
-func (srv *Server) Signaled(interrupt bool) (err error) { return srv.engine.Signaled(interrupt) }
+func (srv *Server) Signaled(interrupt bool) (err error) {
+	if err := srv.engine.StopsWithin(); err != nil {
+		return err
+	}
+	return srv.engine.Signaled(interrupt)
+}
 
 // Shutdown stops accepting clients, runs and answers all commands that have arrived
 // so far, whole pipelines, and closes all connections. Blocked clients are

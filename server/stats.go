@@ -50,9 +50,12 @@ type DatabaseStats struct {
 
 // Stats returns the counters of the server. It takes O(n) for n clients and databases,
 // and waits for the command that runs. It is safe for concurrent use. After a panic of
-// the server the result is zero.
+// the server, and where other methods return [ErrWithin], the result is zero.
 func (srv *Server) Stats() (s Stats) {
 	e := srv.engine
+	if e.Within() != nil {
+		return s
+	}
 	e.Attempt(func() {
 		e.Mu.Lock()
 		defer e.Mu.Unlock()
@@ -91,8 +94,14 @@ func (srv *Server) Stats() (s Stats) {
 // The loop takes the lock for some 100 keys at a time, and its body runs without the
 // lock: it may call any method of srv, and take any time. A complete loop is O(n) for
 // n keys. If the loop cannot go on, the last pair has the error: that of ctx,
-// [ErrServerClosed], a number that is not of a database, or a [*PanicError]. The
+// [ErrServerClosed], [ErrWithin], a number that is not of a database, or a [*PanicError]. The
 // iterator may be used several times, and concurrently.
 func (srv *Server) Keys(ctx context.Context, db int, match string) iter.Seq2[string, error] {
-	return srv.engine.EachKey(ctx, db, match)
+	return func(yield func(string, error) bool) {
+		if err := srv.engine.Within(); err != nil {
+			yield("", err)
+			return
+		}
+		srv.engine.EachKey(ctx, db, match)(yield)
+	}
 }

@@ -27,7 +27,10 @@ var ErrSlowSubscriber = engine.ErrSlowSubscriber
 // A Subscription has no goroutine of its own. It ends when its context ends, when the
 // loop over its messages ends, with Close, and when the server stops. Until then it
 // counts as a client in CLIENT LIST and INFO.
-type Subscription struct{ sub *engine.Subscription }
+type Subscription struct {
+	engine *engine.Engine
+	sub    *engine.Subscription
+}
 
 // Subscribe subscribes to channels. The subscription is in effect when Subscribe
 // returns: a message that is published afterwards, by [Server.Do] for instance, is
@@ -53,11 +56,14 @@ func (srv *Server) PSubscribe(ctx context.Context, patterns ...string) (*Subscri
 }
 
 func (srv *Server) subscribe(ctx context.Context, pattern bool, names []string) (*Subscription, error) {
+	if err := srv.engine.Within(); err != nil {
+		return nil, err
+	}
 	sub, err := srv.engine.Subscribe(ctx, pattern, names...)
 	if err != nil {
 		return nil, err
 	}
-	return &Subscription{sub}, nil
+	return &Subscription{srv.engine, sub}, nil
 }
 
 // Messages returns an iterator over the messages in the order in which they were
@@ -65,12 +71,16 @@ func (srv *Server) subscribe(ctx context.Context, pattern bool, names []string) 
 // error of the last pair, which has no message: the error of the context,
 // [ErrSlowSubscriber], [ErrServerClosed] after Close or Shutdown of the server (the
 // messages that arrived before come first), an error after CLIENT KILL, or a
-// [*PanicError]. After Close of the subscription the loop ends without an error.
+// [*PanicError]; or [ErrWithin] at once. After Close of the subscription the loop ends without an error.
 //
 // When the loop ends, by break or otherwise, the subscription is closed. One loop at a
 // time may run.
 func (s *Subscription) Messages() iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
+		if err := s.engine.Within(); err != nil {
+			yield(Message{}, err)
+			return
+		}
 		for m, err := range s.sub.Messages() {
 			if !yield(Message(m), err) {
 				return
@@ -80,6 +90,11 @@ func (s *Subscription) Messages() iter.Seq2[Message, error] {
 }
 
 // Close ends the subscription, discards unread messages, and ends the loop over the
-// messages. It always returns nil, may be called several times, and is safe for
+// messages. It returns nil, or [ErrWithin], may be called several times, and is safe for
 // concurrent use.
-func (s *Subscription) Close() error { return s.sub.Close() }
+func (s *Subscription) Close() error {
+	if err := s.engine.Within(); err != nil {
+		return err
+	}
+	return s.sub.Close()
+}

@@ -67,6 +67,8 @@ type Engine struct {
 type logging struct {
 	Log   *slog.Logger
 	level *slog.LevelVar
+
+	callbacks callbacks
 }
 
 // commands are the rows of all commands, and the checks before they run.
@@ -255,6 +257,8 @@ func configured(o Options, p Parts) (*Engine, error) {
 	}
 	if srv.Log == nil {
 		srv.Log = slog.New(slog.DiscardHandler)
+	} else {
+		srv.Log = slog.New(logHandler{srv.Log.Handler(), &srv.callbacks})
 	}
 	if srv.level == nil {
 		srv.level = new(slog.LevelVar)

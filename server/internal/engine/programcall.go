@@ -70,6 +70,8 @@ func (p *ProgramCall) handle(handler func(*ProgramCall) (any, error)) (reply any
 			reply, err = nil, fmt.Errorf("ERR internal error in '%s', see the server's log", name)
 		}
 	}()
+	calls := &p.call.Engine.callbacks
+	defer calls.leave(calls.enter(mustNotWait))
 	reply, err = handler(p)
 	returned = true
 	return reply, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"reflect"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -18,6 +19,14 @@ import (
 // server has panicked.
 func (t *Transport) Serve(l net.Listener) (err error) {
 	defer t.setClosedError(&err)
+	if isNil(l) {
+		return errors.New("zsetd: the listener to serve is nil")
+	}
+	if err := t.engine.Within(); err != nil {
+		l.Close()
+		return err
+	}
+	addr, tcp := l.Addr().(*net.TCPAddr) // a listener of the program may panic, so not under the lock
 	t.mu.Lock()
 	if t.stopping {
 		t.mu.Unlock()
@@ -25,14 +34,14 @@ func (t *Transport) Serve(l net.Listener) (err error) {
 		return t.engine.Err()
 	}
 	t.listeners[l] = struct{}{}
-	if addr, ok := l.Addr().(*net.TCPAddr); ok {
+	t.mu.Unlock()
+	if tcp {
 		if _, secure := l.(tlsListener); secure {
 			t.engine.TLSServed.Store(int64(addr.Port))
 		} else {
 			t.engine.TCPPort.Store(int64(addr.Port))
 		}
 	}
-	t.mu.Unlock()
 	defer func() {
 		l.Close()
 		t.mu.Lock()
@@ -63,6 +72,16 @@ func (t *Transport) Serve(l net.Listener) (err error) {
 		t.awaitSlot()
 		t.serveConn(nc)
 	}
+}
+
+// isNil reports whether there is no listener: none at all, a nil pointer, or one of TLS
+// around either.
+func isNil(l net.Listener) bool {
+	if secure, ok := l.(tlsListener); ok {
+		l = secure.Listener
+	}
+	v := reflect.ValueOf(l)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // acceptLogTime is the shortest interval between log lines about clients that

@@ -22,9 +22,11 @@ import (
 type listening struct {
 	sync.Mutex
 	tcp   []net.Listener     // including those of TLS
+	begun bool               // ListenAndServe runs
 	serve func(net.Listener) // starts serving an additional listener; nil outside ListenAndServe
-	open  chan struct{}      // closed when they are open
+	open  chan struct{}      // closed when they are open, or could not be opened
 	once  sync.Once          // closes it
+	err   error              // why they could not be opened at the last attempt
 
 	handed, handedTLS []net.Listener // already open at the start; never changed
 }
@@ -34,7 +36,10 @@ type listening struct {
 // ErrServerClosed, and a *PanicError if the server has panicked.
 func (t *Transport) ListenAndServe() (err error) {
 	defer t.setClosedError(&err)
-	ls, err := t.listen()
+	if err := t.engine.Within(); err != nil {
+		return err
+	}
+	ls, err := t.begin()
 	if err != nil {
 		return err
 	}
@@ -60,7 +65,6 @@ func (t *Transport) ListenAndServe() (err error) {
 	t.listening.Lock()
 	t.listening.serve = serve
 	t.listening.Unlock()
-	t.listening.once.Do(func() { close(t.listening.open) })
 	started.Go(func() {
 		if err := t.engine.Ready(ctx); err != nil {
 			fail(err)
@@ -77,7 +81,7 @@ func (t *Transport) ListenAndServe() (err error) {
 	}
 	end()
 	t.listening.Lock()
-	t.listening.serve = nil
+	t.listening.serve, t.listening.begun = nil, false
 	t.listening.Unlock()
 	if !errors.Is(err, engine.ErrServerClosed) {
 		t.close()
@@ -86,13 +90,47 @@ func (t *Transport) ListenAndServe() (err error) {
 	return err
 }
 
+// begin opens the configured listeners, unless the server has stopped or listens already.
+func (t *Transport) begin() (ls []net.Listener, err error) {
+	if err := t.engine.Err(); err != nil {
+		for _, l := range slices.Concat(t.listening.handed, t.listening.handedTLS) {
+			l.Close()
+		}
+		return nil, err
+	}
+	t.listening.Lock()
+	begun := t.listening.begun
+	t.listening.begun = true
+	t.listening.Unlock()
+	if begun {
+		return nil, errors.New("zsetd: ListenAndServe runs already")
+	}
+	ls, err = t.listen()
+	t.listening.Lock()
+	t.listening.begun, t.listening.err = err == nil, err
+	t.listening.Unlock()
+	t.listening.once.Do(func() { close(t.listening.open) })
+	return ls, err
+}
+
 // Listening waits until ListenAndServe has opened the configured sockets, or until
-// ctx ends, and then returns ctx's error. The data may not be loaded by then, see
-// [engine.Engine.Ready].
+// ctx ends, and then returns ctx's error. If ListenAndServe could not open them, Listening
+// returns its error; after Shutdown or Close, ErrServerClosed. The data may not be loaded
+// when it returns, see [engine.Engine.Ready].
 func (t *Transport) Listening(ctx context.Context) error {
+	if err := t.engine.Within(); err != nil {
+		return err
+	}
+	if err := t.engine.Err(); err != nil {
+		return err
+	}
 	select {
 	case <-t.listening.open:
-		return nil
+		t.listening.Lock()
+		defer t.listening.Unlock()
+		return t.listening.err
+	case <-t.engine.Stopped:
+		return t.engine.Err()
 	case <-ctx.Done():
 		return ctx.Err()
 	}

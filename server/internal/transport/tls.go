@@ -335,6 +335,9 @@ func (l tlsListener) Accept() (net.Conn, error) {
 // Serve a listener of [tls.NewListener] instead.
 func (t *Transport) ServeTLS(l net.Listener) (err error) {
 	defer t.setClosedError(&err)
+	if isNil(l) {
+		return t.Serve(nil)
+	}
 	if err := t.wantTLS(); err != nil {
 		l.Close()
 		return err
@@ -345,6 +348,9 @@ func (t *Transport) ServeTLS(l net.Listener) (err error) {
 // wantTLS makes the tls.Config if there is none, and from now on after each change of the
 // parameters.
 func (t *Transport) wantTLS() (err error) {
+	if err := t.engine.Within(); err != nil {
+		return err
+	}
 	t.engine.Mu.Lock()
 	c := t.engine.Config
 	t.engine.Mu.Unlock()

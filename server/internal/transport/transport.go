@@ -52,15 +52,24 @@ type Options struct {
 // New returns the transport of an engine. It reads the files of TLS, and opens no
 // socket.
 func New(e *engine.Engine, o Options) (*Transport, error) {
+	dial := o.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
 	t := &Transport{
-		engine:    e,
-		dial:      o.Dial,
+		engine: e,
+		dial: func(ctx context.Context, network, address string) (nc net.Conn, err error) {
+			e.Called(func() { nc, err = dial(ctx, network, address) })
+			return nc, err
+		},
 		polls:     e.Config.Transport == "epoll",
 		listeners: map[net.Listener]struct{}{},
 		conns:     map[connection]struct{}{},
 	}
-	if t.dial == nil {
-		t.dial = new(net.Dialer).DialContext
+	for _, l := range slices.Concat(o.Listeners, o.TLSListeners) {
+		if isNil(l) {
+			return nil, errors.New("zsetd: a listener of the options is nil")
+		}
 	}
 	t.listening.open = make(chan struct{})
 	t.listening.handed, t.listening.handedTLS = o.Listeners, o.TLSListeners
@@ -118,6 +127,9 @@ func (t *Transport) setClosedError(err *error) {
 // save rules are empty; if that fails, the error says so. If SHUTDOWN ABORT aborts the
 // wait for replicas, Shutdown returns engine.ErrShutdownAborted and the server continues.
 func (t *Transport) Shutdown(ctx context.Context) error {
+	if err := t.engine.StopsWithin(); err != nil {
+		return err
+	}
 	defer t.shutdowns.Wait()
 	if err := t.engine.AwaitReplicas(ctx); err != nil {
 		return err
@@ -176,6 +188,9 @@ func (t *Transport) ShutdownSoon(ready func(context.Context) error) {
 // Close closes all listeners and connections at once. It still writes changes to
 // the file.
 func (t *Transport) Close() error {
+	if err := t.engine.StopsWithin(); err != nil {
+		return err
+	}
 	defer t.shutdowns.Wait()
 	return t.close()
 }
