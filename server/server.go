@@ -301,12 +301,12 @@ func (srv *Server) Now() time.Time { return srv.engine.Now() }
 
 // Advance moves the server's clock forward by d, which may be negative. Everything
 // that becomes due expires, times out or is delivered before Advance returns. It is
-// for tests; see package servertest. Where other methods return [ErrWithin] it panics.
+// for tests; see package servertest. If the time would leave the years 1970 to 2261, and
+// where other methods return [ErrWithin], Advance panics and the clock stays as it is.
 func (srv *Server) Advance(d time.Duration) {
-	if err := srv.engine.Within(); err != nil {
+	if err := srv.engine.Advance(d); err != nil {
 		panic(err)
 	}
-	srv.engine.Advance(d)
 }
 
 // IsReplica reports whether the server is a replica of another one, by the parameter

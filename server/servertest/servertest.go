@@ -93,5 +93,20 @@ func (s *Server) Must(args ...any) any {
 }
 
 // SetTime sets the server's clock, which runs on from there. Everything due by then
-// has happened when SetTime returns.
-func (s *Server) SetTime(t time.Time) { s.Advance(t.Sub(s.Now())) }
+// has happened when SetTime returns. A time that is not in the years 1970 to 2261 fails the
+// test, which continues with the clock as it is.
+func (s *Server) SetTime(t time.Time) {
+	s.t.Helper()
+	s.Advance(t.Sub(s.Now()))
+}
+
+// Advance moves the server's clock as [server.Server.Advance] does. A time that is not in the
+// years 1970 to 2261 fails the test, which continues with the clock as it is.
+func (s *Server) Advance(d time.Duration) {
+	s.t.Helper()
+	if year := s.Now().UTC().Add(d).Year(); year < 1970 || year > 2261 {
+		s.t.Errorf("servertest: the clock cannot advance by %v to the year %d, only in 1970 to 2261", d, year)
+		return
+	}
+	s.Server.Advance(d)
+}

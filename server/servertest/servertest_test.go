@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"strings"
 	"testing"
@@ -57,6 +58,60 @@ func TestSetTime(t *testing.T) {
 	srv.Advance(-time.Hour)
 	if d := srv.Now().Sub(want.Add(-time.Hour)); d < 0 || d > time.Minute {
 		t.Errorf("an hour back, the clock says %v", srv.Now())
+	}
+}
+
+// At the ends of its range the clock is right, and beyond them it stays as it is.
+func TestTimeRange(t *testing.T) {
+	t.Parallel()
+	r := &recorder{TB: t}
+	srv := servertest.Run(r)
+	defer func() {
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, year := range []int{1970, 1971, 1999, 2020, 2100, 2200, 2261} {
+		at := time.Date(year, 7, 1, 0, 0, 0, 0, time.UTC)
+		srv.SetTime(at)
+		late := func(got time.Time) bool { return got.Before(at) || got.Sub(at) > time.Hour }
+		now, _ := srv.Must("TIME").([]any)
+		var seconds int64
+		fmt.Sscan(now[0].(string), &seconds)
+		id, _, _ := strings.Cut(srv.Must("XADD", "s", "*", "f", "v").(string), "-")
+		var ms int64
+		fmt.Sscan(id, &ms)
+		srv.Must("ZADD", "z", "@now", "m")
+		score := srv.Must("ZSCORE", "z", "m").(float64)
+		if late(srv.Now()) || late(time.Unix(seconds, 0)) || late(time.UnixMilli(ms)) || late(time.Unix(int64(score), 0)) {
+			t.Errorf("%d: Now %v, TIME %v, XADD %v, @now %v", year, srv.Now(), now, id, score)
+		}
+		srv.Must("SET", "k", "v", "EX", 7200)
+		ttl, at1 := srv.Must("TTL", "k").(int64), srv.Must("EXPIRETIME", "k").(int64)
+		if ttl > 7200 || ttl < 3600 || late(time.Unix(at1-7200, 0)) {
+			t.Errorf("%d: TTL %d, EXPIRETIME %d", year, ttl, at1)
+		}
+		srv.Advance(3 * time.Hour)
+		if got := srv.Must("EXISTS", "k"); got != int64(0) {
+			t.Errorf("%d: a key outlives its deadline", year)
+		}
+		srv.Must("DEL", "s")
+	}
+	if len(r.failures) != 0 {
+		t.Fatalf("failures: %q", r.failures)
+	}
+	before := srv.Now()
+	for _, year := range []int{-1, 1, 1700, 1900, 1969, 2262, 2400, 9999, 12000} {
+		srv.SetTime(time.Date(year, 7, 1, 0, 0, 0, 0, time.UTC))
+	}
+	for _, d := range []time.Duration{math.MinInt64, math.MaxInt64, 292 * 365 * 24 * time.Hour, -292 * 365 * 24 * time.Hour} {
+		srv.Advance(d)
+	}
+	if len(r.failures) != 13 || !strings.Contains(r.failures[0], "only in 1970 to 2261") {
+		t.Errorf("beyond the range: %d failures: %q", len(r.failures), r.failures)
+	}
+	if moved := srv.Now().Sub(before); moved < 0 || moved > time.Hour {
+		t.Errorf("beyond the range the clock has moved by %v", moved)
 	}
 }
 

@@ -335,10 +335,21 @@ func (srv *Engine) SetClock(t time.Time) {
 // Now returns the server's time.
 func (srv *Engine) Now() time.Time { return srv.Clock() }
 
+// The years that the clock can show: before them times since 1970 are negative, and after
+// them they exceed 64 bits in nanoseconds.
+const firstYear, lastYear = 1970, 2261
+
 // Advance moves the server's clock forward by d, which may be negative. Everything
 // that becomes due expires, times out or is delivered before Advance returns. It is
-// for tests; see package servertest.
-func (srv *Engine) Advance(d time.Duration) {
+// for tests; see package servertest. If the time would leave the years 1970 to 2261,
+// Advance returns an error and the clock stays as it is.
+func (srv *Engine) Advance(d time.Duration) error {
+	if err := srv.Within(); err != nil {
+		return err
+	}
+	if year := srv.Clock().UTC().Add(d).Year(); year < firstYear || year > lastYear {
+		return fmt.Errorf("zsetd: the clock cannot advance by %v to the year %d, only in %d to %d", d, year, firstYear, lastYear)
+	}
 	defer srv.recovers()
 	srv.Time.Advance(d)
 	for {
@@ -347,7 +358,7 @@ func (srv *Engine) Advance(d time.Duration) {
 		due := srv.Sweeps() && srv.NextExpiry <= srv.Clock().UnixMilli() || srv.HasDelayed()
 		srv.Mu.Unlock()
 		if !due {
-			return
+			return nil
 		}
 	}
 }
