@@ -33,7 +33,7 @@ func TestPing(t *testing.T) {
 	srv, err := server.New(server.Options{Config: map[string]string{
 		"port": "0", "unixsocket": filepath.Join(dir, "s"), "requirepass": "secret",
 		"tls-cert-file": filepath.Join(dir, "one.crt"), "tls-key-file": filepath.Join(dir, "one.key"),
-		"tls-ca-cert-file": filepath.Join(dir, "one.crt"),
+		"tls-ca-cert-file": filepath.Join(dir, "one.crt"), "tls-auth-clients": "optional",
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -79,6 +79,8 @@ func TestPing(t *testing.T) {
 		{"--port 0 --unixsocket " + filepath.Join(dir, "s"), 0, "zsetd: ready"},
 		{tlsArgs("one"), 0, "zsetd: ready"},
 		{tlsArgs("other"), 1, "no answer"},
+		{tlsArgs("none"), 1, "none.crt: no such file"},
+		{"--port 0 --tls-port " + tlsPort, 0, "zsetd: ready"}, // no certificate for clients
 		{"--port " + silentPort, 1, "not ready: -LOADING"},
 		{"--port " + closedPort, 1, "no answer: "},
 		{"--port 0", 1, "no unixsocket, port or tls-port is configured"},
