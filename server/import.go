@@ -2,14 +2,11 @@ package server
 
 import (
 	"bufio"
-	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -28,10 +25,14 @@ import (
 // Commands that wait or subscribe, and commands about the server or the connection,
 // cannot be imported, except SELECT and transactions. databases is the number of
 // databases that the commands may use, 0 for the usual 16. The data are held in
-// memory.
+// memory. A source without a byte is an error.
 func ImportCommands(r io.Reader, path string, databases int, o *archive.Import) (archive.Imported, error) {
+	source := bufio.NewReaderSize(r, rdb.ReadSize)
+	if _, err := source.Peek(1); errors.Is(err, io.EOF) {
+		return archive.Imported{}, archive.ErrNothing
+	}
 	return importCommands(path, databases, o, func(srv *engine.Engine, out *archive.Imported) error {
-		return runSource(srv, r, o, out)
+		return runSource(srv, source, o, out)
 	})
 }
 
@@ -43,7 +44,7 @@ func ImportManifest(manifest, path string, databases int, o *archive.Import) (ar
 	if err != nil {
 		return archive.Imported{}, err
 	}
-	parts, err := manifestParts(text)
+	parts, err := rdb.ManifestFiles(text)
 	if err != nil {
 		return archive.Imported{}, fmt.Errorf("%s: %w", manifest, err)
 	}
@@ -55,52 +56,6 @@ func ImportManifest(manifest, path string, databases int, o *archive.Import) (ar
 		}
 		return nil
 	})
-}
-
-// manifestParts returns the names of the files that a manifest lists, in reading
-// order. A line consists of pairs of words: file NAME seq NUMBER type TYPE, and
-// perhaps more.
-func manifestParts(text []byte) ([]string, error) {
-	type part struct {
-		name string
-		seq  int64
-	}
-	var base, increments []part
-	n := 0
-	for line := range bytes.Lines(text) {
-		n++
-		words, ok := protocol.SplitArgs(nil, bytes.TrimSpace(line))
-		if len(words) == 0 || words[0][0] == '#' {
-			continue
-		}
-		pairs := map[string]string{}
-		for i := 0; i+1 < len(words); i += 2 {
-			pairs[string(words[i])] = string(words[i+1])
-		}
-		p := part{name: pairs["file"]}
-		p.seq, _ = strconv.ParseInt(pairs["seq"], 10, 64)
-		if !ok || p.seq < 1 || p.name == "" || filepath.Base(p.name) != p.name {
-			return nil, fmt.Errorf("line %d: invalid line of a manifest", n)
-		}
-		switch pairs["type"] {
-		case "b":
-			base = append(base, p)
-		case "i":
-			increments = append(increments, p)
-		case "h": // history: obsolete parts
-		default:
-			return nil, fmt.Errorf("line %d: unknown file type %.20q", n, pairs["type"])
-		}
-	}
-	if len(base) > 1 {
-		return nil, errors.New("more than one base file")
-	}
-	slices.SortStableFunc(increments, func(a, b part) int { return cmp.Compare(a.seq, b.seq) })
-	var names []string
-	for _, p := range append(base, increments...) {
-		names = append(names, p.name)
-	}
-	return names, nil
 }
 
 // importCommands makes a file of the data that run leaves in a server.

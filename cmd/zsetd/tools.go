@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -606,7 +607,7 @@ func runImport(r *toolRun) int {
 		out, err = o.JSON(source, r.files[1])
 	case rdb.IsManifest(head) && path == "-":
 		err = errors.New("standard input is the manifest of an append-only file: give its path, because it names other files")
-	case rdb.IsManifest(head):
+	case rdb.IsManifest(head), strings.HasSuffix(path, manifestSuffix):
 		out, err = server.ImportManifest(path, r.files[1], r.databases, o)
 	case rdb.IsFile(head) && !rdb.IsBase(head):
 		out, err = o.RDB(source, r.files[1])
@@ -624,10 +625,31 @@ func runImport(r *toolRun) int {
 	if out.Functions > 0 {
 		fmt.Fprintf(r.stderr, "%d function libraries imported\n", out.Functions)
 	}
+	if out.Trailing > 0 {
+		fmt.Fprintf(r.stderr, "%d bytes behind the end of the RDB file are ignored\n", out.Trailing)
+	}
 	if out.Failed > 0 {
 		return statusBad
 	}
 	return statusOK
+}
+
+// manifestSuffix ends the names of manifests of append-only files. While Redis writes one, its
+// name begins with temporaryPrefix.
+const (
+	manifestSuffix  = ".manifest"
+	temporaryPrefix = "temp-"
+)
+
+// manifestsIn returns the manifests of append-only files in a folder.
+func manifestsIn(dir string) (found []string, err error) {
+	files, err := os.ReadDir(dir)
+	for _, f := range files {
+		if name := f.Name(); strings.HasSuffix(name, manifestSuffix) && !strings.HasPrefix(name, temporaryPrefix) {
+			found = append(found, filepath.Join(dir, name))
+		}
+	}
+	return found, err
 }
 
 // manifestIn returns the manifest of an append-only file in a folder; path itself if
@@ -636,8 +658,11 @@ func manifestIn(path string) (string, error) {
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		return path, nil // if there is none, opening it fails
 	}
-	found, err := filepath.Glob(filepath.Join(path, "*.manifest"))
-	if err != nil || len(found) != 1 {
+	found, err := manifestsIn(path)
+	if err != nil {
+		return "", err
+	}
+	if len(found) != 1 {
 		return "", fmt.Errorf("%s: the directory has %d manifests of append-only files, want one", path, len(found))
 	}
 	return found[0], nil
@@ -646,9 +671,13 @@ func manifestIn(path string) (string, error) {
 // manifestOf returns the manifest that names a file as a part of an append-only file,
 // "" if there is none.
 func manifestOf(path string) string {
-	found, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*.manifest"))
+	found, _ := manifestsIn(filepath.Dir(path)) // a folder that cannot be read has none
 	for _, manifest := range found {
-		if b, err := os.ReadFile(manifest); err == nil && strings.Contains(string(b), "file "+filepath.Base(path)+" ") {
+		b, err := os.ReadFile(manifest)
+		if err != nil {
+			continue
+		}
+		if names, _ := rdb.ManifestFiles(b); slices.Contains(names, filepath.Base(path)) {
 			return manifest
 		}
 	}

@@ -48,6 +48,17 @@ func TestTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	write("aof/1.manifest", []byte("file 1.base.aof seq 1 type b\nfile 1.incr.aof seq 1 type i\n"))
+	write("aof/temp-1.manifest", []byte("file 1.base.aof seq 1 type b\n"))
+	if err := os.Mkdir(at("[aof]"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write("[aof]/?.manifest", []byte("# "+strings.Repeat("x", 600)+"\nseq 1 TYPE b FILE \"a b\"\ntype i seq 1 file 'c*'\n"))
+	write("[aof]/a b", []byte("SET a 1\r\n"))
+	write("[aof]/c*", []byte("SET b 1\r\n"))
+	write("[aof]/none.manifest.rdb", nil)
+	write("no.manifest", nil)
+	write("trailing.rdb", []byte("REDIS0004\x00\x01a\x01x\xffmore"))
+	write("spoiled.rdb", []byte("REDIS0004\x00\x01a\x01x\x10\x01h\x01?\x00\x01b\x01x\xff"))
 	write("aof/1.base.aof", []byte("SET a 1\r\n"))
 	write("aof/1.incr.aof", []byte("SET b 1\r\n"))
 	if status, _, says := call("file 1.base.aof seq 1 type b\n", "import", "-", at("x.db")); status != 1 || !strings.Contains(says, "standard input is the manifest") {
@@ -156,7 +167,17 @@ func TestTools(t *testing.T) {
 		{"import " + at("aof") + " " + at("aof.db"), 0, []string{"2 keys imported"}},
 		{"import " + at("aof/1.manifest") + " " + at("aof2.db"), 0, []string{"2 keys imported"}},
 		{"import " + at("aof/1.incr.aof") + " " + at("aof3.db"), 0, []string{"is one part of an append-only file: zsetd import " + at("aof/1.manifest") + " reads all", "1 keys imported"}},
-		{"import " + dir + " " + at("x.db"), 1, []string{"the directory has 0 manifests"}},
+		{"import " + dir + " " + at("x.db"), 1, []string{"the manifest lists no files to read"}},
+		{"import " + at("no.manifest") + " " + at("x.db"), 1, []string{at("no.manifest") + ": the manifest lists no files to read"}},
+		{"import " + at("[aof]") + " " + at("aof4.db"), 0, []string{"2 keys imported"}},
+		{"import " + at("[aof]/?.manifest") + " " + at("aof5.db"), 0, []string{"2 keys imported"}},
+		{"import " + at("[aof]/c*") + " " + at("aof6.db"), 0, []string{"is one part of an append-only file: zsetd import " + at("[aof]/?.manifest") + " reads all"}},
+		{"import " + at("empty.db") + " " + at("x.db"), 1, []string{"the source is empty"}},
+		{"import - " + at("x.db"), 1, []string{"the source is empty"}},
+		{"import --json --keep-going " + at("empty.db") + " " + at("x.db"), 1, []string{"the source is empty"}},
+		{"import " + at("trailing.rdb") + " " + at("trailing.db"), 0, []string{"1 keys imported", "4 bytes behind the end of the RDB file are ignored"}},
+		{"import " + at("spoiled.rdb") + " " + at("x.db"), 1, []string{`key "h" of database 0: bad data format`}},
+		{"import --keep-going " + at("spoiled.rdb") + " " + at("spoiled.db"), 1, []string{`key "h" of database 0: bad data format`, "2 keys imported; 2 commands or lines done, 1 failed"}},
 		{"import --json " + at("out.json") + " " + at("again2.db"), 0, []string{"3 keys imported"}},
 		{"import " + at("out.resp") + " " + at("again.db"), 2, []string{"file exists"}},
 		{"import " + at("none") + " " + at("x.db"), 2, []string{"no such file"}},

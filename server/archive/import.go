@@ -32,8 +32,12 @@ type Imported struct {
 	Failed int64
 	Keys   int64 // in the new file
 
-	Functions int // libraries of functions; only from a file of Redis
+	Functions int   // libraries of functions; only from a file of Redis
+	Trailing  int64 // bytes behind the end of a file of Redis, which are ignored
 }
+
+// ErrNothing is the error of a source without a byte.
+var ErrNothing = errors.New("the source is empty")
 
 // Fail counts a key that cannot be imported. An error that it returns ends the
 // import.
@@ -75,8 +79,8 @@ const maxDatabase = 1<<16 - 1
 
 // JSON makes a file at path, which must not exist, from lines as [ExportJSON]
 // writes them. The members of an object may be in any order; others are refused, as
-// is a key that occurs twice. Keys past their deadlines are left out. The data are
-// held in memory.
+// is a key that occurs twice, and a source without a byte. Keys past their deadlines are left
+// out. The data are held in memory.
 func (o *Import) JSON(r io.Reader, path string) (out Imported, err error) {
 	lines := bufio.NewReaderSize(o.Meter(r), 1<<20)
 	now := time.Now()
@@ -103,6 +107,9 @@ func (o *Import) JSON(r io.Reader, path string) (out Imported, err error) {
 			}
 		}
 		if err != nil {
+			if n == 1 && len(line) == 0 {
+				return out, ErrNothing
+			}
 			break
 		}
 	}

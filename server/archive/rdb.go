@@ -13,7 +13,8 @@ import (
 )
 
 // RDB makes a file at path, which must not exist, from a file of Redis or Valkey.
-// Keys past their deadlines are left out. Values of modules cannot be imported.
+// Keys past their deadlines are left out, as are bytes behind the end of the file, which
+// Redis ignores. Values of modules cannot be imported.
 // Companions (see [ExportCommands]) become the deadlines of members. It holds in
 // memory some megabytes, the largest value, and companions until their sorted set
 // comes; if the set came before, it is read back at the end.
@@ -53,9 +54,7 @@ func (o *Import) RDB(r io.Reader, path string) (out Imported, err error) {
 		return w.add(v)
 	})
 	if err == nil {
-		if _, more := source.Peek(1); more == nil {
-			err = errors.New("trailing data after the end of the file")
-		}
+		out.Trailing, err = io.Copy(io.Discard, source)
 	}
 	if err == nil {
 		err = o.late(w, companions, &out)
@@ -102,6 +101,9 @@ func (o *Import) Values(r *bufio.Reader, out *Imported, add func(Value) error) e
 		return add(Value{DB: int(e.DB), Key: e.Key, Value: e.Value, Deadline: e.Deadline})
 	})
 	out.Functions += info.Functions
+	if errors.Is(err, rdb.ErrChecksum) {
+		return o.Fail(out, err) // all of it was read
+	}
 	return err
 }
 
