@@ -459,6 +459,9 @@ const (
 	// deadlines as scores.
 	maxDeadline = 1 << 52
 
+	// maxFieldDeadline is the deadline from which Redis refuses to load a field.
+	maxFieldDeadline = 1 << 48
+
 	// lastDeadline is the latest deadline that HPEXPIREAT accepts, in the year
 	// 4199. Valkey allows any; later ones are reduced to this.
 	lastDeadline = 1<<46 - 1
@@ -477,7 +480,7 @@ func (c *Codec) hash(in *input, kind byte) (any, error) {
 	}
 	var inOrder []timedField // while the hash is small
 	deadline := func(field []byte, at int64) {
-		switch in.check(at >= 0 && at < maxDeadline); {
+		switch in.check(at >= 0 && at < maxFieldDeadline); {
 		case at == 0 || !in.sound():
 		case h.Table() == nil:
 			inOrder = append(inOrder, timedField{string(field), at})
@@ -488,6 +491,7 @@ func (c *Codec) hash(in *input, kind byte) (any, error) {
 	var parts [2][]byte
 	n := 0
 	per := 2
+	before := int64(0)       // the deadline of the previous field of a small hash: the fields without come last
 	part := func(b []byte) { // fields, values, and deadlines if there are any, alternate
 		switch n++; {
 		case n%per != 0:
@@ -497,7 +501,10 @@ func (c *Codec) hash(in *input, kind byte) (any, error) {
 		default:
 			add(parts[0], parts[1])
 			at, err := strconv.ParseInt(string(b), 10, 64)
-			in.check(err == nil)
+			in.check(err == nil && (at == 0 || at >= before))
+			if before = at; at == 0 {
+				before = math.MaxInt64
+			}
 			deadline(parts[0], at)
 		}
 	}

@@ -273,10 +273,10 @@ func (in *input) block(s *sequence.Stream) {
 		return
 	}
 	first := sequence.StreamID{Ms: binary.BigEndian.Uint64(key), Seq: binary.BigEndian.Uint64(key[8:])}
-	e.texts(2) // the numbers of entries and of deleted ones
+	live, dead := e.number(), e.number()
 	fields := e.texts(int(min(e.number(), math.MaxInt32)))
-	in.check(e.number() == 0)
-	if len(e.list) == 0 && in.sound() {
+	in.check(e.number() == 0 && live >= 0 && dead >= 0)
+	if len(e.list) == 0 && live+dead == 0 && in.sound() {
 		return // without entries it is no block here
 	}
 	if in.check(in.sound() && s.LoadBlock(first, fields)); !in.sound() {
@@ -302,7 +302,13 @@ func (in *input) block(s *sequence.Stream) {
 			return
 		}
 		in.check(s.LoadEntry(id, pairs, flags&entryDeleted != 0))
+		if flags&entryDeleted != 0 {
+			dead--
+		} else {
+			live--
+		}
 	}
+	in.check(live == 0 && dead == 0)
 }
 
 // group reads a group.
