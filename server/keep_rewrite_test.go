@@ -142,7 +142,7 @@ func TestJournalIsDropped(t *testing.T) {
 			name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 			n[name], _ = strconv.Atoi(value)
 		}
-		if n["aof_current_size"] == 0 || n["aof_current_size"] != n["snapshot_bases_bytes"]+n["snapshot_journal_bytes"] ||
+		if n["aof_current_size"] == 0 || n["aof_current_size"] != n["snapshot_bases_bytes"]+n["snapshot_journal_bytes"]+n["snapshot_pending_bytes"] ||
 			n["aof_base_size"] != n["snapshot_bases_bytes"] {
 			t.Errorf("the sizes of the file: %d, %d; bases %d, journal %d", n["aof_current_size"], n["aof_base_size"], n["snapshot_bases_bytes"], n["snapshot_journal_bytes"])
 		}

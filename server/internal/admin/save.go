@@ -202,8 +202,8 @@ func infoPersistence(srv *engine.Engine, t *infotext.Text) {
 	t.Zeros("aof_rewrites_consecutive_failures")
 	t.Field("aof_last_write_status", status)
 	t.Zeros("aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size")
-	if srv.Config.Appendonly { // the file has bases, and a journal of the changes since
-		t.Int("aof_current_size", k.Stats.Bases+k.Stats.Journal)
+	if srv.Config.Appendonly { // the file has bases, and a journal of the changes since, but for the latest
+		t.Int("aof_current_size", k.Stats.Bases+k.Stats.Journal+int64(srv.Keys.Recorded()))
 		t.Int("aof_base_size", k.Stats.Bases)
 		t.Int("aof_buffer_length", int64(srv.Keys.Recorded()))
 		t.Int("aof_pending_bio_fsync", btoi(now.InProgress))
