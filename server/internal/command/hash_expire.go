@@ -28,15 +28,13 @@ func hgetdelRow() engine.Command {
 
 func hgetdel(c *engine.Call) {
 	key := c.Bytes()
-	h, ok := engine.Edit[keyspace.Hash](c, key)
+	k := timedHash()
+	var fields [][]byte
+	v, ok := k.openWith(c, key, true, func() { fields = k.memberArgs(c, errFieldCount) })
 	if !ok {
 		return
 	}
-	k := timedHash()
-	fields := k.memberArgs(c, errFieldCount)
-	if !c.OK() {
-		return
-	}
+	h, _ := v.(*keyspace.Hash)
 	var deleted [][]byte
 	c.Reply.Array(len(fields))
 	for _, field := range fields {
@@ -76,12 +74,15 @@ func hgetexRow() engine.Command {
 
 func hgetex(c *engine.Call) {
 	key := c.Bytes()
-	h, ok := engine.Edit[keyspace.Hash](c, key)
+	k := timedHash()
+	var x memberExpiry
+	var fields [][]byte
+	v, ok := k.openWith(c, key, true, func() { x, fields = hgetexArgs(c) })
 	if !ok {
 		return
 	}
-	x, fields := hgetexArgs(c)
-	if !c.OK() {
+	h, _ := v.(*keyspace.Hash)
+	if x.read(c); !c.OK() {
 		return
 	}
 	if h != nil && (x.set || x.keep) && !c.Engine.Config.Valkey() {
@@ -108,7 +109,6 @@ func hgetex(c *engine.Call) {
 	}
 	changedMembers(c, key, engine.ClassHash, "hexpire", set)
 	changedMembers(c, key, engine.ClassHash, "hpersist", persisted)
-	k := timedHash()
 	k.past(c, key, removed)
 }
 
@@ -145,7 +145,7 @@ func hgetexArgs(c *engine.Call) (x memberExpiry, fields [][]byte) {
 
 // fieldArgs is listArgs with the error texts of HGETEX and HSETEX.
 func fieldArgs(c *engine.Call, before [][]byte, width int64) [][]byte {
-	if !c.More() {
+	if !c.More() && before == nil {
 		c.Fail(c.Command.WrongArity())
 	}
 	k := timedHash()
@@ -224,17 +224,15 @@ func hsetexRow() engine.Command {
 
 func hsetex(c *engine.Call) {
 	key := c.Bytes()
-	if c.Engine.Config.Valkey() { // which checks the type before the arguments
-		if _, ok := engine.Read[keyspace.Hash](c, key); !ok {
-			return
-		}
-	}
 	o := hsetexArgs(c)
 	if !c.OK() {
 		return
 	}
 	h, ok := engine.Edit[keyspace.Hash](c, key)
 	if !ok {
+		return
+	}
+	if o.read(c); !c.OK() {
 		return
 	}
 	if o.nx && h != nil || o.xx && h == nil {

@@ -35,7 +35,7 @@ func lastFields(c *engine.Call, width int64, bad string) [][]byte {
 // optionsAndFields reads options, each with option, up to FIELDS, and the fields.
 func optionsAndFields(c *engine.Call, width int64, option func() bool) [][]byte {
 	isFields := func(word []byte) bool { return protocol.EqualFold(word, "FIELDS") }
-	if !slices.ContainsFunc(c.All()[c.Pos():], isFields) {
+	if rest := c.All()[c.Pos():]; !slices.ContainsFunc(rest[:max(0, len(rest)-1)], isFields) {
 		c.Fail(errFieldCount)
 	}
 	for c.More() {
@@ -78,7 +78,7 @@ func (o *fieldOptions) args(c *engine.Call, width int64, extra string, other fun
 	})
 	o.keep, o.set = o.expiry.Keep || o.expiry.Persist, o.expiry.Set
 	if o.set {
-		o.deadline = memberDeadline(c, o.raw.Text, o.raw.Unit)
+		o.memberExpiry.raw = &o.raw
 	}
 	return fields
 }

@@ -53,6 +53,22 @@ func openTimed[T engine.Value](c *engine.Call, key []byte, change bool) (v timed
 	return any(p).(timedValue), ok
 }
 
+// openWith opens a value and reads the other arguments with args. Redis checks the type first,
+// Valkey the arguments. If ok is false the error has been replied.
+func (k *timedKind) openWith(c *engine.Call, key []byte, change bool, args func()) (v timedValue, ok bool) {
+	if k.asValkey(c) {
+		if args(); !c.OK() {
+			return nil, false
+		}
+		return k.open(c, key, change)
+	}
+	if v, ok = k.open(c, key, change); !ok {
+		return nil, false
+	}
+	args()
+	return v, c.OK()
+}
+
 // removeMember removes a member or field.
 func removeMember(v timedValue, member []byte) {
 	switch v := v.(type) {
@@ -173,11 +189,14 @@ func memberDeadline(c *engine.Call, text []byte, unit engine.TimeUnit) int64 {
 // expireArgs reads the arguments after the key: a time, then a condition and the members, in
 // any order.
 func (k *timedKind) expireArgs(c *engine.Call, unit engine.TimeUnit) (at int64, o expireOptions, members [][]byte) {
+	if k.asValkey(c) {
+		return expireArgsOfValkey(c, unit)
+	}
 	at = memberDeadline(c, c.Bytes(), unit)
 	for c.More() {
 		switch {
 		case c.Is(k.keyword):
-			if c.Len() < 2 {
+			if c.Len() < 2 && members == nil {
 				c.Fail("ERR " + k.keyword + " requires at least " + lowerASCII(k.countName) + " and one " +
 					lowerASCII(k.keyword[:len(k.keyword)-1]) + " argument")
 			}
@@ -204,19 +223,11 @@ func (k timedKind) expireMembers(c *engine.Call, unit engine.TimeUnit) {
 	var at int64
 	var o expireOptions
 	var members [][]byte
-	if k.asValkey(c) { // Redis checks the type before the arguments
-		if at, o, members = expireArgsOfValkey(c, unit); !c.OK() {
-			return
-		}
-	}
-	v, ok := k.open(c, key, true)
+	v, ok := k.openWith(c, key, true, func() { at, o, members = k.expireArgs(c, unit) })
 	if !ok {
 		return
 	}
 	if !k.asValkey(c) {
-		if at, o, members = k.expireArgs(c, unit); !c.OK() {
-			return
-		}
 		markTimed(v)
 	}
 	var set, removed [][]byte
@@ -275,12 +286,9 @@ func changedMembers(c *engine.Call, key []byte, class engine.EventClass, event s
 
 // ttlMembers is ZTTL and HTTL, in all units.
 func (k timedKind) ttlMembers(c *engine.Call, unit engine.TimeUnit) {
-	v, ok := k.open(c, c.Bytes(), false)
+	var members [][]byte
+	v, ok := k.openWith(c, c.Bytes(), false, func() { members = k.memberArgs(c, protocol.ErrSyntax) })
 	if !ok {
-		return
-	}
-	members := k.memberArgs(c, protocol.ErrSyntax)
-	if !c.OK() {
 		return
 	}
 	c.Reply.Array(len(members))
@@ -310,12 +318,9 @@ func (k timedKind) ttlMembers(c *engine.Call, unit engine.TimeUnit) {
 // persistMembers is ZPERSIST and HPERSIST.
 func (k timedKind) persistMembers(c *engine.Call) {
 	key := c.Bytes()
-	v, ok := k.open(c, key, true)
+	var members [][]byte
+	v, ok := k.openWith(c, key, true, func() { members = k.memberArgs(c, errFieldCount) })
 	if !ok {
-		return
-	}
-	members := k.memberArgs(c, errFieldCount)
-	if !c.OK() {
 		return
 	}
 	var changed [][]byte
@@ -344,6 +349,15 @@ type memberExpiry struct {
 	set      bool
 	keep     bool // KEEPTTL or PERSIST was given
 	foreign  bool // the one of these that the other command has
+
+	raw *engine.RawTime // the deadline, for read; nil once it is known
+}
+
+// read reads the deadline where Valkey does: after the check of the type.
+func (x *memberExpiry) read(c *engine.Call) {
+	if x.raw != nil {
+		x.deadline, x.raw = memberDeadline(c, x.raw.Text, x.raw.Unit), nil
+	}
 }
 
 // option reads one of EX, PX, EXAT, PXAT with its time, or the word extra, and
