@@ -752,5 +752,9 @@ func (p *peer) perform(t *testing.T, blocks []block) [][]string {
 			until(i, nil)
 		}
 	}
-	return received[:]
+	done := received
+	for i := range clients { // no subscription outlives the blocks
+		until(i, [][]string{{"RESET"}})
+	}
+	return done[:]
 }
