@@ -635,13 +635,13 @@ func TestDifferentialDrawsAll(t *testing.T) {
 // them runs transactions and scripts that change who listens.
 func TestDifferentialTransactions(t *testing.T) {
 	d := newDiffer(t)
-	srv, err := server.New(server.Options{Config: map[string]string{"dialect": dialect()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer srv.Close()
-	ours := &peer{dial: func() (net.Conn, error) { return srv.Dialer()(t.Context(), "", "") }}
 	differs := func(blocks []block) (client int, got, want []string) {
+		srv, err := server.New(server.Options{Config: map[string]string{"dialect": dialect()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer srv.Close()
+		ours := &peer{dial: func() (net.Conn, error) { return srv.Dialer()(t.Context(), "", "") }}
 		theirs := make(chan [][]string, 1)
 		go func() { theirs <- d.real.perform(t, blocks) }()
 		g := ours.perform(t, blocks)
@@ -724,9 +724,12 @@ func (p *peer) perform(t *testing.T, blocks []block) [][]string {
 			case strings.HasSuffix(string(r), bulk(lastWord)):
 				return
 			}
-			text := helloReply.ReplaceAllString(strings.ReplaceAll(string(r), ":"+ids[i]+"\r\n", ":ID\r\n"), "HELLO")
+			text := helloReply.ReplaceAllString(string(r), "HELLO")
 			if strings.Contains(text, "invalidate\r\n") { // the judges write a null as the client that redirects does
 				text = strings.ReplaceAll(text, "_\r\n", "$-1\r\n")
+			}
+			if strings.Contains(text, "tracking-redir-broken") {
+				text = text[:strings.LastIndex(text, ":")] // without the ID
 			}
 			received[i] = append(received[i], text)
 		}
