@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -121,6 +120,11 @@ func TestRandomRestarts(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if got := digest(found); got != want {
+			for k := range strings.FieldsSeq(strings.Trim(do(srv, "KEYS", "*"), "[]")) {
+				if a, b := do(srv, "DEBUG", "DIGEST-VALUE", k), do(found, "DEBUG", "DIGEST-VALUE", k); a != b {
+					t.Errorf("%.100q, %s: %s, not %s", k, do(srv, "TYPE", k), b, a)
+				}
+			}
 			t.Fatalf("%s, seed %d, round %d: the digest is %s, not %s", what, seed, number, got, want)
 		}
 	}
@@ -183,15 +187,6 @@ func TestRandomRestarts(t *testing.T) {
 				if err == nil {
 					_, err = new(archive.Import).RDB(&file, to)
 				}
-				return err
-			},
-			"commands": func(to string) error {
-				r, w := io.Pipe()
-				go func() {
-					_, err := archive.ExportCommands(w, backup, rdb.Any, time.Now(), nil)
-					w.CloseWithError(err)
-				}()
-				_, err := server.ImportCommands(r, to, 16, new(archive.Import))
 				return err
 			},
 			"compact": func(to string) error {
