@@ -156,7 +156,7 @@ func (s *Session) sendInvalidation(keys []string) {
 	case to.Out.Version() == 3:
 		r.Push(2)
 		r.BulkString("invalidate")
-	case to != s && to.subscriptions.Len() > 0:
+	case s.Redirection() > 0 && to.subscriptions.Len() > 0:
 		r.Push(3)
 		r.BulkString("message")
 		r.BulkString(trackingChannel)
