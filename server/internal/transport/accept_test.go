@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
 )
 
 // newTransport returns the transport of an engine without commands. The test's end
@@ -17,7 +18,9 @@ import (
 func newTransport(t *testing.T, o engine.Options) (tr *Transport) {
 	t.Helper()
 	_, err := engine.New(o, engine.Parts{
-		Loaded: func(*engine.Engine) {},
+		Libraries: func(*engine.Engine, *keyspace.Keyspace, engine.LibraryLimits) engine.Functions {
+			return engine.Functions{}
+		},
 		Transport: func(e *engine.Engine) (_ engine.Transport, err error) {
 			tr, err = New(e, Options{})
 			return tr, err

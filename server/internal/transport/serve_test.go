@@ -19,6 +19,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/admin"
 	"github.com/zsetd/zsetd/server/internal/command"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/pubsub"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
@@ -46,7 +47,9 @@ func serve(t *testing.T, kind [2]string, config map[string]string, file string) 
 	s := &served{t: t, done: make(chan error, 1)}
 	_, err := engine.New(engine.Options{Config: values, File: file}, engine.Parts{
 		Commands: [][]engine.Command{admin.ConnectionCommands(), admin.ClientCommands(), admin.ConfigCommands(), command.StringCommands(), command.ListCommands(), pubsub.Commands()},
-		Loaded:   func(*engine.Engine) {},
+		Libraries: func(*engine.Engine, *keyspace.Keyspace, engine.LibraryLimits) engine.Functions {
+			return engine.Functions{}
+		},
 		Transport: func(e *engine.Engine) (_ engine.Transport, err error) {
 			s.Transport, err = New(e, Options{})
 			return s.Transport, err
