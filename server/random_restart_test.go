@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"io"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -148,6 +149,22 @@ func TestRandomRestarts(t *testing.T) {
 			}
 		}
 		do(srv, "SET", "last", number)
+		// ZADD builds a sorted set as a listpack, which stores the score -0 as 0, in Redis
+		// too: an import of commands does not have it.
+		if reply := do(srv, "EVAL", `
+			for _, key in ipairs(redis.call('keys', '*')) do
+				if redis.call('type', key).ok == 'zset' then
+					local zeros = redis.call('zrangebyscore', key, 0, 0, 'withscores')
+					for i = 1, #zeros, 2 do
+						if zeros[i + 1] == '-0' then
+							redis.call('zrem', key, zeros[i])
+							redis.call('zadd', key, 0, zeros[i])
+						end
+					end
+				end
+			end`, 0); reply != "<nil>" {
+			t.Fatal(reply)
+		}
 		want := digest(srv)
 		keys += do(srv, "DBSIZE") + " "
 		other := func(name string) string { return filepath.Join(t.TempDir(), name) }
@@ -187,6 +204,15 @@ func TestRandomRestarts(t *testing.T) {
 				if err == nil {
 					_, err = new(archive.Import).RDB(&file, to)
 				}
+				return err
+			},
+			"commands": func(to string) error {
+				r, w := io.Pipe()
+				go func() {
+					_, err := archive.ExportCommands(w, backup, rdb.Any, time.Now(), nil)
+					w.CloseWithError(err)
+				}()
+				_, err := server.ImportCommands(r, to, 16, new(archive.Import))
 				return err
 			},
 			"compact": func(to string) error {
