@@ -261,6 +261,8 @@ func TestInfoFields(t *testing.T) {
 		"zsetd_version":                "our own",
 		"listener0":                    "the judge has no port",
 		"goroutines":                   "our own",
+		"apart_commands_processed":     "our own",
+		"apart_error_replies":          "our own",
 		"clock_steps":                  "our own",
 		"clock_difference_ms":          "our own",
 		"clock_suspended_seconds":      "our own",
