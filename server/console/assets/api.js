@@ -98,7 +98,7 @@ export async function transact(conditions, commands) {
 	if (reply.condition !== undefined) {
 		const [args, was] = conditions[reply.condition], is = reply.now;
 		const text = Array.isArray(was) || Array.isArray(is) || is?.error ? '' : `: ${commandLine(args, 60)} is now ${show(stringField(is), 200)}`;
-		const why = was === null || was === 0 ? 'It is there already' : 'Another client has changed this meanwhile';
+		const why = was === null || was === 0 && args[0] !== 'ZSCORE' ? 'It is there already' : 'Another client has changed this meanwhile';
 		throw new CommandError(`${why}${text}. Nothing was written. Close this dialog to see what is there.`);
 	}
 	if (!Array.isArray(reply)) throw new CommandError(reply.error);
