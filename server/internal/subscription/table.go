@@ -54,7 +54,10 @@ type Table[S Subscriber] struct {
 }
 
 // list is the list of the subscribers of a name. It is not empty.
-type list[S Subscriber] struct{ subscribers []S }
+type list[S Subscriber] struct {
+	name        string
+	subscribers []S
+}
 
 // Len returns how many names of a kind have subscribers.
 func (t *Table[S]) Len(kind Topic) int { return len(t.lists[kind]) }
@@ -113,7 +116,7 @@ func (t *Table[S]) Add(s S, kind Topic, name string) (added, first bool) {
 		if t.lists[kind] == nil {
 			t.lists[kind] = map[string]*list[S]{}
 		}
-		l, first = &list[S]{}, true
+		l, first = &list[S]{name: name}, true
 		t.lists[kind][name] = l
 	}
 	(*mine)[name] = len(l.subscribers)
@@ -122,8 +125,8 @@ func (t *Table[S]) Add(s S, kind Topic, name string) (added, first bool) {
 	return true, first
 }
 
-// Remove ends a subscription. It reports whether s was subscribed to the name, and whether
-// s was its last subscriber. It takes O(1).
+// Remove ends a subscription. It reports whether s was subscribed to the name, which it
+// borrows, and whether s was its last subscriber. It takes O(1).
 func (t *Table[S]) Remove(s S, kind Topic, name string) (removed, last bool) {
 	n := s.Subscriptions()
 	position, there := n.positions[kind][name]
@@ -137,7 +140,7 @@ func (t *Table[S]) Remove(s S, kind Topic, name string) (removed, last bool) {
 	if position < end {
 		moved := l.subscribers[end]
 		l.subscribers[position] = moved
-		moved.Subscriptions().positions[kind][name] = position
+		moved.Subscriptions().positions[kind][l.name] = position // an assignment replaces the key of the map, too
 	}
 	var none S
 	l.subscribers[end] = none

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/zsetd/zsetd/protocol"
 )
 
 type client struct {
@@ -94,6 +96,26 @@ func TestTable(t *testing.T) {
 	}
 	if err := table.Check(slices.Values(clients)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestRemoveBorrows checks that the table keeps no part of the name passed to Remove, whose
+// memory the caller uses again.
+func TestRemoveBorrows(t *testing.T) {
+	for kind := range topics {
+		var table Table[*client]
+		first, second := &client{id: 1}, &client{id: 2}
+		table.Add(first, kind, "news")
+		table.Add(second, kind, "news")
+		line := []byte("news")
+		table.Remove(first, kind, protocol.View(line))
+		copy(line, "else")
+		if !second.names.Has(kind, []byte("news")) || second.names.Has(kind, line) {
+			t.Errorf("kind %d: the other subscriber has the names %q", kind, slices.Collect(second.names.All(kind)))
+		}
+		if removed, last := table.Remove(second, kind, "news"); !removed || !last || table.Len(kind) != 0 {
+			t.Errorf("kind %d: the other subscriber stays in the table: %q", kind, table.Names(kind))
+		}
 	}
 }
 
