@@ -81,10 +81,8 @@ func (t *Table[S]) Changed(key string, by S) *Holders {
 		if !strings.HasPrefix(key, prefix) {
 			continue
 		}
-		if _, there := b.changed[key]; there {
-			b.changed[key] = by
-		} else {
-			b.changed[strings.Clone(key)] = by
+		if last, there := b.changed[key]; !there || last != by {
+			b.changed[strings.Clone(key)] = by // also replaces a key that is there
 		}
 		t.due = true
 	}

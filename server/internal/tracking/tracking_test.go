@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/zsetd/zsetd/protocol"
 )
 
 type session struct {
@@ -121,6 +123,26 @@ func TestTable(t *testing.T) {
 	}
 	if table.On() || table.Prefixes() != 0 {
 		t.Errorf("on: %t, with %d prefixes", table.On(), table.Prefixes())
+	}
+}
+
+// TestChangedBorrows checks that the table keeps no part of the key passed to Changed, whose
+// memory the caller uses again.
+func TestChangedBorrows(t *testing.T) {
+	var table Table[*session]
+	audience, one, other := &session{id: 1}, &session{id: 2}, &session{id: 3}
+	audience.start(&table, Options{Broadcast: true})
+	for _, by := range []*session{one, one, other, nil} {
+		line := []byte("key")
+		table.Changed(protocol.View(line), by)
+		copy(line, "xxx")
+	}
+	var got []string
+	for _, keys := range table.Broadcasts() {
+		got = append(got, keys...)
+	}
+	if !slices.Equal(got, []string{"key"}) {
+		t.Errorf("the client receives %q", got)
 	}
 }
 
