@@ -635,13 +635,13 @@ func TestDifferentialDrawsAll(t *testing.T) {
 // them runs transactions and scripts that change who listens.
 func TestDifferentialTransactions(t *testing.T) {
 	d := newDiffer(t)
+	srv, err := server.New(server.Options{Config: map[string]string{"dialect": dialect()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	ours := &peer{dial: func() (net.Conn, error) { return srv.Dialer()(t.Context(), "", "") }}
 	differs := func(blocks []block) (client int, got, want []string) {
-		srv, err := server.New(server.Options{Config: map[string]string{"dialect": dialect()}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer srv.Close()
-		ours := &peer{dial: func() (net.Conn, error) { return srv.Dialer()(t.Context(), "", "") }}
 		theirs := make(chan [][]string, 1)
 		go func() { theirs <- d.real.perform(t, blocks) }()
 		g := ours.perform(t, blocks)
