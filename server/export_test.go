@@ -97,7 +97,7 @@ func (d *Direct) Do(argv [][]byte) []byte {
 	if cmd, _ := d.srv.Table.Find(argv); cmd != nil && cmd.Group == "scripting" || cmd != nil && cmd.Name == "exec" {
 		defer d.watch()()
 	}
-	_, out, ending := d.sess.Turn([][][]byte{argv}, nil)
+	out, ending := turn(d.sess, argv)
 	out = slices.Clone(out)
 	d.sess.Written()
 	if d.sess.Stalled.Load() {
@@ -117,6 +117,19 @@ func (d *Direct) Do(argv [][]byte) []byte {
 		d.Renew()
 	}
 	return out
+}
+
+// turn runs a command line in a session, and returns its output and whether it ends. As with
+// a transport, other bytes are in the memory of the arguments afterwards.
+func turn(s *engine.Session, argv [][]byte) (out []byte, ending bool) {
+	argv = protocol.CopyArgs(argv)
+	_, out, ending = s.Turn([][][]byte{argv}, nil)
+	for _, arg := range argv {
+		for i := range arg {
+			arg[i] = '!'
+		}
+	}
+	return out, ending
 }
 
 // Renew puts a new session in the place of this one.

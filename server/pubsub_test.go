@@ -30,7 +30,7 @@ func TestPublishReachesSubscribers(t *testing.T) {
 		for _, word := range strings.Fields(line) {
 			argv = append(argv, []byte(word))
 		}
-		_, out, _ := s.Turn([][][]byte{argv}, nil)
+		out, _ := turn(s, argv)
 		s.Written()
 		return string(out)
 	}

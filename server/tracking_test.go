@@ -18,7 +18,7 @@ func tell(t *testing.T, s *engine.Session, line string) string {
 	if !ok {
 		t.Fatal(line)
 	}
-	_, out, _ := s.Turn([][][]byte{argv}, nil)
+	out, _ := turn(s, argv)
 	s.Written()
 	return string(out)
 }
