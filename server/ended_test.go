@@ -10,10 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/subscription"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
@@ -149,6 +152,70 @@ func TestElementsStay(t *testing.T) {
 				adder.Close()
 				must(t, srv, fmt.Sprint(c.count, " -> ", n))
 				waiting(t, srv, 0)
+			}
+		})
+	}
+}
+
+// TestEndedSessionsLeaveNothing checks that a session that ends while commands of it wait or
+// run is in no table of the server afterwards.
+func TestEndedSessionsLeaveNothing(t *testing.T) {
+	joins := []string{"CLIENT TRACKING ON BCAST", "SUBSCRIBE news late", "PSUBSCRIBE n*"}
+	all := slices.Concat([]string{"HELLO 3", "WATCH k", "SSUBSCRIBE shard", "MONITOR"}, joins)
+	const kill, killSelf = "other: CLIENT KILL ID #", "CLIENT KILL ID # SKIPME NO"
+	const pause, unpause = "other: CLIENT PAUSE 1000000 WRITE", "other: CLIENT UNPAUSE"
+	queue := func(first ...string) []string {
+		return slices.Concat([]string{"HELLO 3", "WATCH k", "SSUBSCRIBE shard", "MULTI"}, first, joins)
+	}
+	for _, x := range []struct {
+		name  string
+		steps [][]string // # stands for the ID of the session
+	}{
+		{"leaves", [][]string{all}},
+		{"kills itself in a transaction", [][]string{queue(killSelf), {"EXEC"}, all}},
+		{"deletes its user in a transaction", [][]string{{"AUTH u p"}, queue("ACL DELUSER u"), {"EXEC"}, all}},
+		{"exceeds its limit in a transaction", [][]string{queue("GET large", "GET large", "PUBLISH news x"), {"EXEC"}, all}},
+		{"is killed", [][]string{all, {kill}, all}},
+		{"is killed before EXEC", [][]string{queue(), {kill, "EXEC"}, all}},
+		{"is killed while blocked", [][]string{all, {"BLPOP k l 0", kill}, all, {"close", "other: RPUSH k x", "other: DEL k"}}},
+		{"leaves while blocked", [][]string{all, {"BLPOP k l 0", "close", "other: RPUSH k x", "other: DEL k"}}},
+		{"is killed in a pause", [][]string{all, {pause, "BLPOP k l 0", kill}, all, {"close", unpause}}},
+		{"leaves in a pause", [][]string{all, {pause, "BLPOP k l 0", "close", unpause}}},
+		{"kills itself after a pause", [][]string{queue("DEL k", killSelf), {pause, "EXEC", unpause}, all}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			srv, c := newSessions(t, 3)
+			s, other, stays := c[0], c[1], c[2]
+			tell(t, other, "ACL SETUSER u on >p ~* &* +@all")
+			tell(t, other, "SET large "+strings.Repeat("x", 20<<10))
+			tell(t, other, "CONFIG SET client-output-buffer-limit 'pubsub 32768 0 0'")
+			tell(t, stays, "SUBSCRIBE news")
+			closed := false
+			for _, step := range slices.Concat(x.steps...) {
+				line, of := strings.CutPrefix(strings.ReplaceAll(step, "#", strconv.FormatInt(s.ID, 10)), "other: ")
+				switch {
+				case of:
+					tell(t, other, line)
+				case step == "close":
+					s.Close()
+					closed = true
+				default:
+					tell(t, s, line)
+				}
+			}
+			if !closed {
+				s.Close()
+			}
+			tell(t, other, "SET k v")
+			tell(t, other, "PUBLISH news x")
+			if err := srv.Check(); err != nil {
+				t.Error(err)
+			}
+			stays.Close()
+			names := slices.Concat(srv.PubSub.Names(subscription.Channels), srv.PubSub.Names(subscription.Patterns), srv.PubSub.Names(subscription.Shards))
+			rest := []int{srv.Tracking.Clients(), len(srv.Monitors), len(srv.Watched), len(srv.Waiting), srv.BlockedClients, len(srv.Sessions) - 1}
+			if len(names) > 0 || slices.Max(rest) > 0 {
+				t.Errorf("subscriptions to %q remain; clients that track, with MONITOR, watched keys, awaited keys, blocked clients, further clients: %d", names, rest)
 			}
 		})
 	}
