@@ -47,12 +47,13 @@ func (srv *Engine) Subscribe(ctx context.Context, pattern bool, names ...string)
 	}
 	defer srv.running.Done()
 	sub = &Subscription{woken: make(chan struct{}, 1)}
-	s := srv.NewSession(Peer{FD: -1, Wake: sub.wake})
 	kind := subscription.Channels
 	if pattern {
 		kind = subscription.Patterns
 	}
 	srv.Locked(func() {
+		srv.addSession(&sub.sess, Peer{FD: -1, Wake: sub.wake})
+		s := sub.sess
 		s.SetOwner()
 		s.Out.SetVersion(3)
 		for _, name := range names {
@@ -60,7 +61,6 @@ func (srv *Engine) Subscribe(ctx context.Context, pattern bool, names ...string)
 		}
 		s.Weigh()
 	})
-	sub.sess = s
 	sub.mu.Lock() // ctx may end before stop is set
 	defer sub.mu.Unlock()
 	sub.stop = context.AfterFunc(ctx, func() { sub.end(ctx.Err()) })
