@@ -20,6 +20,8 @@ const (
 	window = 256 << 10
 	// shortDelay and longDelay bound the time of a segment on its way.
 	shortDelay, longDelay = 20 * time.Microsecond, 3 * time.Millisecond
+	// longSegment is the most bytes of a segment, slowSegment of one on a slow link.
+	longSegment, slowSegment = 16 << 10, 100
 )
 
 // network is a network in memory between hosts, which have names. All methods may be
@@ -31,6 +33,7 @@ type network struct {
 	listeners map[string]*listener
 	conns     map[*conn]bool
 	stalled   map[way]bool
+	slow      map[way]bool
 	healed    chan struct{} // closed when a stalled link is whole again, and replaced
 
 	start   time.Time
@@ -50,6 +53,7 @@ func newNetwork(seed uint64) *network {
 		listeners: map[string]*listener{},
 		conns:     map[*conn]bool{},
 		stalled:   map[way]bool{},
+		slow:      map[way]bool{},
 		healed:    make(chan struct{}),
 		start:     time.Now(),
 	}
@@ -74,7 +78,7 @@ func delay(random *rand.Rand) time.Duration {
 	return shortDelay + time.Duration(random.Int64N(int64(d)))
 }
 
-// event is a segment that was sent.
+// event is what was sent at an instant.
 type event struct {
 	at       time.Duration // since the start
 	from, to string
@@ -83,7 +87,14 @@ type event struct {
 
 // record adds an event to the traffic. The lock is held.
 func (n *network) record(from, to string, size int) {
-	n.traffic = append(n.traffic, event{time.Since(n.start), from, to, size})
+	e := event{time.Since(n.start), from, to, size}
+	for i := len(n.traffic) - 1; size > 0 && i >= 0 && n.traffic[i].at == e.at; i-- {
+		if same := &n.traffic[i]; same.from == from && same.to == to && same.size > 0 {
+			same.size += size
+			return
+		}
+	}
+	n.traffic = append(n.traffic, e)
 }
 
 // stall keeps all that two hosts send each other, and connections that they open, until
@@ -102,12 +113,22 @@ func (n *network) stallWay(from, to string) {
 	n.stalled[way{from, to}] = true
 }
 
-// heal makes a stalled link whole.
+// slowWay makes what one host sends another one arrive in small segments, one after the
+// other, until heal is called.
+func (n *network) slowWay(from, to string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.slow[way{from, to}] = true
+}
+
+// heal makes a stalled or slow link whole.
 func (n *network) heal(a, b string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.stalled, way{a, b})
-	delete(n.stalled, way{b, a})
+	for _, w := range []way{{a, b}, {b, a}} {
+		delete(n.stalled, w)
+		delete(n.slow, w)
+	}
 	close(n.healed)
 	n.healed = make(chan struct{})
 	n.wake()
@@ -246,11 +267,11 @@ type address string
 func (a address) Network() string { return "tcp" }
 func (a address) String() string  { return string(a) + ":6379" }
 
-// segment is bytes on their way.
+// segment is bytes on their way, of one instant.
 type segment struct {
-	at    time.Time
-	bytes []byte
-	end   bool // the sender has closed the connection
+	sent, at time.Time
+	bytes    []byte
+	end      bool // the sender has closed the connection
 }
 
 // conn is one end of a connection. The network's lock guards its fields.
@@ -333,7 +354,7 @@ func (c *conn) Write(b []byte) (sent int, err error) {
 			continue
 		}
 		c.n.record(c.local, c.remote, k)
-		c.peer.arrive(segment{bytes: append([]byte(nil), b[:k]...)})
+		c.peer.receive(b[:k])
 		sent, b = sent+k, b[k:]
 		if len(b) == 0 {
 			return sent, nil
@@ -351,14 +372,37 @@ func (c *conn) learn() {
 	}
 }
 
+// receive puts bytes on their way to this end. Those of an instant have the same segments in
+// however many parts they are written: a server sends keys in the order of its hash table, which
+// no seed determines, and that order decides what it writes at once. The lock is held.
+func (c *conn) receive(b []byte) {
+	most := longSegment
+	if c.n.slow[c.peer.way()] {
+		most = slowSegment
+	}
+	c.size += len(b)
+	for len(b) > 0 {
+		if len(c.arriving) == 0 || !c.arriving[len(c.arriving)-1].sent.Equal(time.Now()) || len(c.arriving[len(c.arriving)-1].bytes) >= most {
+			c.arrive(segment{})
+		}
+		s := &c.arriving[len(c.arriving)-1]
+		k := min(len(b), most-len(s.bytes))
+		s.bytes, b = append(s.bytes, b[:k]...), b[k:]
+	}
+}
+
 // arrive puts a segment on its way to this end. The lock is held.
 func (c *conn) arrive(s segment) {
-	s.at = time.Now().Add(delay(c.peer.random))
+	s.sent = time.Now()
+	begin := s.sent
+	if c.n.slow[c.peer.way()] && c.last.After(begin) {
+		begin = c.last
+	}
+	s.at = begin.Add(delay(c.peer.random))
 	if !s.at.After(c.last) {
 		s.at = c.last.Add(1)
 	}
 	c.last = s.at
-	c.size += len(s.bytes)
 	c.arriving = append(c.arriving, s)
 	c.wakeAt(s.at)
 }

@@ -344,8 +344,12 @@ func (s *simulation) cutTransfer(n *node) {
 		}
 		return !was
 	}
-	s.do(s.primary, "CONFIG", "SET", "rdb-key-save-delay", 500+s.random.IntN(2000)) // so that a transfer takes time
-	defer s.do(s.primary, "CONFIG", "SET", "rdb-key-save-delay", 0)
+	s.network.slowWay(s.primary.name, n.name) // so that a transfer takes time
+	defer s.network.heal(s.primary.name, n.name)
+	if s.random.IntN(2) == 0 { // the snapshot takes time, too; the order of the keys is by chance, so they go to a file
+		s.do(s.primary, "CONFIG", "SET", "repl-diskless-sync", "no", "rdb-key-save-delay", 500+s.random.IntN(2000))
+		defer s.do(s.primary, "CONFIG", "SET", "repl-diskless-sync", "yes", "rdb-key-save-delay", 0)
+	}
 	kill := s.random.IntN(2) == 0
 	for cuts := 1 + s.random.IntN(6); cuts > 0 && !check("cut"); cuts-- {
 		s.follow(n) // at once, also if it waits after a cut
@@ -367,7 +371,6 @@ func (s *simulation) cutTransfer(n *node) {
 	if own = ""; saved {
 		check("start")
 	}
-	s.network.heal(s.primary.name, n.name)
 }
 
 // killReplica kills a replica and starts it again.
