@@ -36,5 +36,6 @@
 //
 // All random choices of the network, of the faults and of the clients. Goroutines that
 // run at the same instant are ordered by the Go scheduler, which has one processor in a
-// simulation. TestRepeats compares the traffic of two runs.
+// simulation. The order of keys in a hash table is by chance, so nothing may follow from it.
+// TestRepeats compares the traffic of two runs.
 package simulation

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -31,7 +32,7 @@ type network struct {
 	seed      uint64
 	opened    map[[2]string]uint64 // number of connections from one host to another
 	listeners map[string]*listener
-	conns     map[*conn]bool
+	conns     []*conn // in the order in which they are woken
 	stalled   map[way]bool
 	slow      map[way]bool
 	healed    chan struct{} // closed when a stalled link is whole again, and replaced
@@ -51,7 +52,6 @@ func newNetwork(seed uint64) *network {
 		seed:      seed,
 		opened:    map[[2]string]uint64{},
 		listeners: map[string]*listener{},
-		conns:     map[*conn]bool{},
 		stalled:   map[way]bool{},
 		slow:      map[way]bool{},
 		healed:    make(chan struct{}),
@@ -136,7 +136,7 @@ func (n *network) heal(a, b string) {
 
 // wake makes all connections look again. The lock is held.
 func (n *network) wake() {
-	for c := range n.conns {
+	for _, c := range n.conns {
 		c.changed.Broadcast()
 	}
 }
@@ -145,7 +145,7 @@ func (n *network) wake() {
 func (n *network) reset(a, b string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for c := range n.conns {
+	for _, c := range n.conns {
 		if c.way() == (way{a, b}) || c.way() == (way{b, a}) {
 			c.broken = true
 		}
@@ -161,17 +161,17 @@ func (n *network) remove(host string, tell bool) {
 	if l := n.listeners[host]; l != nil {
 		l.end()
 	}
-	for c := range n.conns {
+	for _, c := range n.conns {
 		switch {
 		case c.local == host:
 			c.closed = true
-			delete(n.conns, c)
 		case c.remote == host:
 			c.gone = true
 			c.broken = c.broken || tell
 		}
 		c.changed.Broadcast()
 	}
+	n.conns = slices.DeleteFunc(n.conns, func(c *conn) bool { return c.closed })
 }
 
 // listen returns the listener of a host.
@@ -218,7 +218,7 @@ func (n *network) dial(ctx context.Context, from, to string) (net.Conn, error) {
 	default:
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	}
-	n.conns[here], n.conns[there] = true, true
+	n.conns = append(n.conns, here, there)
 	n.record(from, to, -1)
 	return here, nil
 }
@@ -373,8 +373,8 @@ func (c *conn) learn() {
 }
 
 // receive puts bytes on their way to this end. Those of an instant have the same segments in
-// however many parts they are written: a server sends keys in the order of its hash table, which
-// no seed determines, and that order decides what it writes at once. The lock is held.
+// however many parts they are written, since these follow from the order of keys. The lock is
+// held.
 func (c *conn) receive(b []byte) {
 	most := longSegment
 	if c.n.slow[c.peer.way()] {
@@ -423,7 +423,7 @@ func (c *conn) Close() error {
 		return net.ErrClosed
 	}
 	c.closed = true
-	delete(c.n.conns, c)
+	c.n.conns = slices.DeleteFunc(c.n.conns, func(o *conn) bool { return o == c })
 	c.n.record(c.local, c.remote, 0)
 	if !c.peer.closed {
 		c.peer.arrive(segment{end: true})

@@ -357,6 +357,7 @@ func (s *simulation) cutTransfer(n *node) {
 		check("transfer")
 		if cuts > 1 || !kill {
 			s.network.reset(s.primary.name, n.name)
+			synctest.Wait() // both ends know of it before the replica is killed or follows again
 		}
 	}
 	s.log("the data of %s are whole: %v", n.name, check("end"))
