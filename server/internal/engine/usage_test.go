@@ -1,0 +1,32 @@
+package engine
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+)
+
+// TestReadHeap compares the parts of the heap with what package runtime says of them, while
+// memory is in use and after it was freed.
+func TestReadHeap(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	const size = 64 << 20
+	held := make([]byte, size)
+	h := ReadHeap()
+	if h.Allocated < size || h.Active < h.Allocated || h.Resident < h.Active {
+		t.Errorf("with %d bytes: %+v", len(held), h)
+	}
+	runtime.KeepAlive(held)
+	for range 10 { // the runtime may return the free memory to the system before it is read
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		free := int64(m.HeapIdle - m.HeapReleased)
+		h = ReadHeap()
+		if difference := h.Resident - h.Active - free; free > size/4 && -size/16 < difference && difference < size/16 {
+			return
+		}
+		runtime.KeepAlive(make([]byte, size))
+	}
+	t.Errorf("after the memory was freed: %+v", h)
+}
