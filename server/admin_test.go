@@ -431,3 +431,18 @@ func TestLolwutIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestKilledClientIsGone checks that a client does not exist any more for the commands that
+// follow the one that kills it, though its connection is still open.
+func TestKilledClientIsGone(t *testing.T) {
+	_, addr := start(t, nil)
+	a, b := dialRaw(t, addr), dialRaw(t, addr)
+	id := b.call("CLIENT ID").(int64)
+	a.call("MULTI")
+	for _, line := range []string{"CLIENT KILL ID %d", "CLIENT TRACKING ON REDIRECT %d", "CLIENT UNBLOCK %d", "CLIENT LIST ID %d", "CLIENT KILL ID %d"} {
+		a.call(fmt.Sprintf(line, id))
+	}
+	if got, want := fmt.Sprint(a.call("EXEC")), "[1 ERR The client ID you want redirect to does not exist 0  0]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

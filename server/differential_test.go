@@ -820,6 +820,8 @@ func withoutNotes(v any) any {
 				list = append(list, withoutNotes(pair.Key), withoutNotes(pair.Value))
 			}
 		}
+	case protocol.Set:
+		return withoutNotes([]any(v))
 	case []any:
 		for i := 0; i < len(v); i++ {
 			if v[i] == "notes" {

@@ -310,7 +310,7 @@ func clientUnblock(c *engine.Call) {
 	if !c.OK() {
 		return
 	}
-	s := c.Engine.Sessions[id]
+	s := c.Engine.Client(id)
 	if s == nil || s.Blocked == nil {
 		c.Reply.Int(0)
 		return

@@ -443,6 +443,15 @@ func (s *Session) Kill() {
 	}
 }
 
+// Client returns the session with an ID, or nil: a client that was killed does not exist any
+// more, though its transport has not closed it yet. The lock is held.
+func (srv *Engine) Client(id int64) *Session {
+	if s := srv.Sessions[id]; s != nil && s.End != Killed {
+		return s
+	}
+	return nil
+}
+
 // InputBuffer returns the used and the free bytes of the connection's input buffer.
 func (s *Session) InputBuffer() (used, free int) {
 	if s.Conn == nil {
