@@ -293,7 +293,7 @@ func TestPipelineHeldBack(t *testing.T) {
 		c.Close()
 		ends(c, s)
 
-		c, _ = heldBack(t, srv, dial)
+		heldBack(t, srv, dial)
 		stopped := make(chan error, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
