@@ -80,28 +80,29 @@ const (
 // outputQueue is the state of a session's output queue besides out. The server's lock
 // guards fields without a note.
 type outputQueue struct {
-	blocks   [][]byte // sealed blocks, ahead of the bytes in out
-	Sealed   int      // bytes in blocks
-	garbage  int      // bytes of buffers that were released when the client left
-	spare    []byte   // buffer passed to turn and not used; returned to the caller
-	waking   bool     // in the wake list of the commit scope
-	replying bool     // a command of the client runs, so that its reply may be incomplete
-	held     *held    // what has arrived meanwhile
-	pushed   int64    // unrequested bytes since the queue was last empty
-	owed     int64    // bytes that wait elsewhere, see Owe
-	stream   int64    // bytes that Append has queued
+	blocks  [][]byte // sealed blocks, ahead of the bytes in out
+	Sealed  int      // bytes in blocks
+	garbage int      // bytes of buffers that were released when the client left
+	spare   []byte   // buffer passed to turn and not used; returned to the caller
+	held    *held    // what has arrived while replying
+	pushed  int64    // unrequested bytes since the queue was last empty
+	owed    int64    // bytes that wait elsewhere, see Owe
+	stream  int64    // bytes that Append has queued
 
-	softSince  time.Time // since when the queue has been above its soft limit
-	seen       int64     // the last value of progress
-	seenAt     time.Time // when it last changed
-	halfClosed bool      // the client sends no more
-	overran    bool      // closed because it exceeded a limit
+	softSince time.Time // since when the queue has been above its soft limit
+	seen      int64     // the last value of progress
+	seenAt    time.Time // when it last changed
+
+	waking     bool // in the wake list of the commit scope
+	replying   bool // a command of the client runs, so that its reply may be incomplete
+	halfClosed bool // the client sends no more
+	overran    bool // closed because it exceeded a limit
 
 	Flushing  atomic.Uint32 // see claim
+	inSlow    atomic.Bool   // is in Server.slow
 	Unsent    atomic.Int64  // bytes that the transport has taken and could not write yet
 	queuedOut atomic.Int64  // bytes that turns have added since
 	late      atomic.Int64  // bytes written later than at the first attempt
-	inSlow    atomic.Bool   // is in Server.slow
 }
 
 // waiting returns how many bytes no transport has taken yet.

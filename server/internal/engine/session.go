@@ -43,9 +43,9 @@ type Session struct {
 // login is the user of a session, and the names that the client has given itself.
 type login struct {
 	User                *acl.User
-	Authenticated       bool
 	Name                string
 	LibName, LibVersion string
+	Authenticated       bool
 	Redirectable        bool // it understands a redirection of a server that is no cluster; see CLIENT CAPA
 }
 
