@@ -174,7 +174,17 @@ func (c *netConn) talk() {
 			}
 		}
 	}
-	// Another goroutine may still be writing the last replies.
+	if !c.over() {
+		c.awaitLastReplies()
+	}
+	if c.state.load() == leaving {
+		c.linger()
+	}
+}
+
+// awaitLastReplies waits while another goroutine writes the last replies, and the client takes
+// them.
+func (c *netConn) awaitLastReplies() {
 	seen, limit := c.sess.Progress(), time.NewTimer(lastWrite)
 	defer limit.Stop()
 	for !c.over() {
@@ -187,9 +197,6 @@ func (c *netConn) talk() {
 			}
 			limit.Reset(lastWrite)
 		}
-	}
-	if c.state.load() == leaving {
-		c.linger()
 	}
 }
 
