@@ -76,7 +76,7 @@ func TestIdleClients(t *testing.T) {
 		}
 		p.returns(before, 2*time.Second+10*lateness(t), other)
 		if k.ours() {
-			p.expectMemory("when they are gone", base+20<<20, 20*time.Second)
+			p.expectMemory("when they are gone", base+16<<20, 20*time.Second)
 		}
 		p.alive()
 	})

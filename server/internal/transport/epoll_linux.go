@@ -579,7 +579,7 @@ func (l *loop) proceed(c *polled) {
 				c.t.running.Go(func() { c.sess.Engine.Attempt(func() { c.sess.FailInput(err) }) })
 			}
 		}
-		if len(c.batch) > 0 || c.held.size > 0 {
+		if len(c.batch) > 0 || c.held.buffered() > 0 {
 			c.queued = true
 			l.ready = append(l.ready, c)
 		} else {

@@ -20,6 +20,21 @@ const (
 	maxFed = 256 << 10
 )
 
+// buffered returns how many bytes wait, and memory the size of their blocks. h may be nil.
+func (h *held) buffered() int {
+	if h == nil {
+		return 0
+	}
+	return h.size
+}
+
+func (h *held) memory() int {
+	if h == nil {
+		return 0
+	}
+	return len(h.blocks) * heldBlock
+}
+
 // space returns memory to read into.
 func (h *held) space() []byte {
 	last := len(h.blocks) - 1

@@ -16,10 +16,10 @@ type input struct {
 	sess   *engine.Session
 	reader protocol.Reader
 
-	held        held
-	holds       bool // the result of space is of held
+	held        *held // nil until input waits
 	lists       *lists
 	batch       [][][]byte // the rest of lists.commands
+	holds       bool       // the result of space is of held
 	kept        bool       // batch no longer refers to the reader's buffer
 	weighedSize int        // size of the input buffer at the session's last weighing; see filled
 
@@ -79,8 +79,11 @@ func (c *input) keepBatch() {
 // space returns the memory to read the next input into. While the session runs no
 // commands, all beyond a full buffer is held.
 func (c *input) space() []byte {
-	c.holds = c.held.size > 0 || c.reader.Buffered() >= heldBlock && c.reader.Missing() == 0 && c.waits()
+	c.holds = c.held.buffered() > 0 || c.reader.Buffered() >= heldBlock && c.reader.Missing() == 0 && c.waits()
 	if c.holds {
+		if c.held == nil {
+			c.held = new(held)
+		}
 		return c.held.space()
 	}
 	c.keepBatch()
@@ -105,8 +108,8 @@ func (c *input) reads() bool {
 }
 
 // size returns the memory of the input buffer, and buffered how much of that input fills.
-func (c *input) size() int     { return c.reader.Size() + len(c.held.blocks)*heldBlock }
-func (c *input) buffered() int { return c.reader.Buffered() + c.held.size }
+func (c *input) size() int     { return c.reader.Size() + c.held.memory() }
+func (c *input) buffered() int { return c.reader.Buffered() + c.held.buffered() }
 
 // note publishes the size and fill of the input buffer, for InputBuffer.
 func (c *input) note() int {
@@ -127,7 +130,7 @@ func (c *input) filled(n int) bool {
 	}
 	c.arrived.Store(c.arrived.Load() + int64(n)) // only this goroutine writes it
 	size := c.note()
-	weighed, ok := c.sess.InputGrew(c.weighedSize, size, c.held.size > 0)
+	weighed, ok := c.sess.InputGrew(c.weighedSize, size, c.held.buffered() > 0)
 	if weighed {
 		c.weighedSize = size
 	}
@@ -158,10 +161,10 @@ func (c *input) parse() (err error) {
 	for len(l.commands) < limit && len(l.arena) < keepArena/2 {
 		args, ok, err := c.reader.Next(l.arena)
 		if err != nil && len(l.commands) == 0 {
-			c.held = held{}
+			c.held = nil
 			return err
 		}
-		if !ok && len(l.commands) == 0 && c.held.size > 0 && fed < maxFed {
+		if !ok && len(l.commands) == 0 && c.held.buffered() > 0 && fed < maxFed {
 			fed += c.held.feed(&c.reader)
 			c.note()
 			continue
@@ -178,7 +181,7 @@ func (c *input) parse() (err error) {
 
 // forget drops all input.
 func (c *input) forget() {
-	c.reader, c.held, c.lists, c.batch = protocol.Reader{}, held{}, nil, nil
+	c.reader, c.held, c.lists, c.batch = protocol.Reader{}, nil, nil, nil
 }
 
 // errParsing is the reply to a client whose input triggers a bug in the parser.

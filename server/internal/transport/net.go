@@ -288,7 +288,7 @@ func (c *netConn) process() bool {
 			}
 		}
 		if len(c.batch) == 0 {
-			if c.held.size > 0 {
+			if c.held.buffered() > 0 {
 				continue
 			}
 			break
