@@ -187,13 +187,13 @@
 // its transport writes them without the lock (outputqueue.go). So a client that does
 // not read delays no other client, and may send a whole pipeline before it reads, as
 // with Redis. Only above 32 MB of unread replies does the server run no more of its
-// commands, and its transport reads on into the input buffer. A client that exceeds client-output-buffer-limit is disconnected, and a
-// log line gives the figures.
+// commands, and its transport reads on into the input buffer. A client that exceeds
+// client-output-buffer-limit is disconnected, and a log line gives the figures.
 //
 // A client that only receives the replies to its own commands, and takes them however
 // slowly, is never disconnected for that: the seconds of the soft limit of its class
-// restart whenever it takes data or sends more of a pipeline, which is checked four times a second while any client is
-// behind. With Redis's definition of a soft limit any figure would either disconnect
+// restart whenever it takes data or sends more of a pipeline, which is checked four times
+// a second while any client is behind. With Redis's definition of a soft limit any figure would either disconnect
 // clients that read 256 MB over a slow line, or allow stopped clients more than they
 // should hold.
 //

@@ -19,7 +19,7 @@ import (
 // There are three bounds.
 //
 //   - The server runs no more commands of a client with more than maxUnsent bytes
-//     of unread replies (OutputExceedsLimit). It continues to read them, up to
+//     of unread replies (OutputExceedsLimit). It continues to read commands, up to
 //     client-query-buffer-limit: many clients read no reply before they have written
 //     all of a pipeline. At that limit it closes a client that takes no output for
 //     stuckSeconds, and lets another one wait. maxUnsent is not a parameter: it harms
@@ -32,14 +32,14 @@ import (
 //     client's class: OutputExceedsLimit does not stop it.
 //
 // The soft limit of the class normal is about progress: its seconds restart when
-// the client takes data, or sends at least 4 KB, more than a sign of life. So with the default, 1 MB and 60 s, a client that reads a
-// pipeline's 300 MB over a slow line is served for as long as it takes, and a
-// stopped client (a debugger, a suspended machine) has a minute. But a client that
-// no longer reads does not hold its 32 MB without limit. The seconds of Redis count
-// waiting bytes whether or not they move; so Redis has no limit at all for this
-// class by default, as any limit would also disconnect well-behaved slow clients.
-// Rejected: 10 s, which disconnects a client that is stopped in a debugger for a
-// moment; and 300 s, the tcp-keepalive, which lets a thousand such connections hold
+// the client takes data, or sends at least 4 KB, more than a sign of life. So with the
+// default, 1 MB and 60 s, a client that reads a pipeline's 300 MB over a slow line is
+// served for as long as it takes, and a stopped client (a debugger, a suspended
+// machine) has a minute. But a client that no longer reads does not hold its 32 MB
+// without limit. The seconds of Redis count waiting bytes whether or not they move; so
+// Redis has no limit at all for this class by default, as any limit would also
+// disconnect well-behaved slow clients. Rejected: 10 s, which disconnects a client
+// that is stopped in a debugger for a moment; and 300 s, the tcp-keepalive, which lets a thousand such connections hold
 // 32 GB for five minutes. The hard limit, 1 GB, corresponds to
 // client-query-buffer-limit for input. It effectively bounds single replies, of
 // which a string of 512 MB must be one.

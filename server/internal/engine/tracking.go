@@ -95,17 +95,20 @@ func (srv *Engine) untrackKey(key string, by *Session, expired bool) *tracking.H
 func (srv *Engine) invalidate(key string, to *tracking.Holders) {
 	for _, id := range to.IDs {
 		if s := srv.Sessions[id]; s != nil && s.cache != nil && !s.cache.Broadcast {
-			s.invalidate([]string{strings.Clone(key)})
+			s.invalidate([]string{key})
 		}
 	}
 }
 
 // invalidate sends invalidated keys to a session that tracks: after the reply, if one of its
-// commands runs, also if it tracks no more by then.
+// commands runs, also if it tracks no more by then. It borrows the keys.
 func (s *Session) invalidate(keys []string) {
 	if !s.replying {
 		s.sendInvalidation(keys)
 		return
+	}
+	for i, key := range keys {
+		keys[i] = strings.Clone(key)
 	}
 	h := s.hold()
 	h.stale = append(h.stale, keys)
