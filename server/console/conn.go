@@ -21,7 +21,7 @@ type conn struct {
 // Sizes of the buffer of replies in bytes.
 const (
 	replyBuffer = 16 << 10
-	feedBuffer  = 1 << 10 // of a source of events
+	feedBuffer  = 4 << 10 // of a source of events
 )
 
 // feedName is the name of the connections of sources of events.

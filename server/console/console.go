@@ -93,6 +93,7 @@ type Console struct {
 	closed  bool
 	servers map[*http.Server]struct{}
 	feeds   map[feedKey]*feed
+	hubs    map[string]*hub // by user
 	ranks   map[rankKey]*rankFeed
 	served  map[*stream]struct{}
 	streams int            // with those that are about to open
@@ -109,7 +110,7 @@ const defaultMaxClients = 100
 // New returns a console of srv. The caller must call Close, before or after that of srv.
 func New(srv *server.Server, o Options) (*Console, error) {
 	c := &Console{srv: srv, o: o, log: o.Logger, hosts: map[string]bool{}, mux: http.NewServeMux(),
-		origin: http.NewCrossOriginProtection(), servers: map[*http.Server]struct{}{}, feeds: map[feedKey]*feed{}, ranks: map[rankKey]*rankFeed{},
+		origin: http.NewCrossOriginProtection(), servers: map[*http.Server]struct{}{}, feeds: map[feedKey]*feed{}, hubs: map[string]*hub{}, ranks: map[rankKey]*rankFeed{},
 		served: map[*stream]struct{}{}, counts: map[string]int{}, limits: streamLimits{clients: defaultMaxClients}}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)

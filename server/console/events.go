@@ -175,10 +175,15 @@ func (c *Console) join(ctx context.Context, v *viewer, key feedKey, who identity
 	c.mu.Lock()
 	f := c.feeds[key]
 	if f == nil {
-		source, stop := context.WithCancel(c.ctx)
-		f = newFeed(key, stop)
+		f = newFeed(key, nil)
 		c.feeds[key] = f
-		c.work.Go(func() { c.source(source, f, who) })
+		if key.subscriptions() != nil {
+			c.subscribe(f, who)
+		} else {
+			var source context.Context
+			source, f.stop = context.WithCancel(c.ctx)
+			c.work.Go(func() { c.ended(f, c.read(source, f, who)) })
+		}
 	}
 	f.interested++
 	c.mu.Unlock()
@@ -219,69 +224,25 @@ func (c *Console) release(f *feed) {
 	}
 }
 
-// source reads what the key of f names into f, until ctx ends or the server closes the
-// connection.
-func (c *Console) source(ctx context.Context, f *feed, who identity) {
-	err := c.read(ctx, f, who)
-	c.mu.Lock()
-	if c.feeds[f.key] == f {
-		delete(c.feeds, f.key)
-	}
-	c.mu.Unlock()
-	if _, refused := errors.AsType[protocol.ReplyError](err); !refused && f.isStarted() {
-		err = errEnded
-	}
-	f.end(err)
-	f.start()
-}
-
 // errEnded ends the streams of a subscription: the server has stopped, or the user has lost
 // the permission.
 var errEnded = errors.New("the stream has ended: the server has closed the subscription")
 
-// read follows a source.
+// read follows a source that has a connection of its own, until ctx ends or the server closes it.
 func (c *Console) read(ctx context.Context, f *feed, who identity) error {
-	key := f.key
 	nc, err := c.connect(ctx, who, feedName)
 	if err != nil {
 		return err
 	}
 	defer nc.close()
-	switch key.kind {
-	case ofStream:
+	if f.key.kind == ofStream {
 		return nc.follow(f)
-	case ofChanges:
-		if _, err := nc.must("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", key.name); err != nil {
-			return err
-		}
-		f.start()
-		return nc.changes(f)
-	case ofChannel:
-		err = nc.subscribe("SUBSCRIBE", key.name)
-	case ofPattern:
-		err = nc.subscribe("PSUBSCRIBE", key.name)
-	case ofKey:
-		err = nc.subscribe("SUBSCRIBE", subkeyspace+key.db+"__:"+key.name, keyspace+key.db+"__:"+key.name)
 	}
-	if err != nil {
+	if _, err := nc.must("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", f.key.name); err != nil {
 		return err
 	}
 	f.start()
-	var b []byte
-	for {
-		m, err := nc.message()
-		if err != nil {
-			return err
-		}
-		if key.kind == ofKey {
-			m.key = key.name
-			if m, err = nc.pair(f, m, key.raw); err != nil {
-				return err
-			}
-		}
-		b = m.appendEvent(b[:0], key.raw)
-		f.add(b, "")
-	}
+	return nc.changes(f)
 }
 
 // changes adds an event for each change of a key, at most one within changePause. The server
@@ -331,75 +292,10 @@ const (
 	keyspace    = "__keyspace@"
 )
 
-// subscribe subscribes to names, and waits until all are in effect.
-func (c *conn) subscribe(command string, names ...string) error {
-	if _, err := c.nc.Write(appendCommand(nil, append([]string{command}, names...))); err != nil {
-		return err
-	}
-	for range names {
-		v, err := protocol.DecodeFrom(c.r)
-		if err != nil {
-			return err
-		}
-		if refused, is := v.(protocol.ReplyError); is {
-			return refused
-		}
-	}
-	return nil
-}
-
 // message is a message of a channel.
 type message struct {
 	channel, pattern, text string
 	key                    string // of an event of a key
-}
-
-// message reads the next message.
-func (c *conn) message() (message, error) {
-	for {
-		v, err := protocol.DecodeFrom(c.r)
-		if err != nil {
-			return message{}, err
-		}
-		push, _ := v.(protocol.Push)
-		words := make([]string, len(push))
-		for i, word := range push {
-			words[i], _ = word.(string)
-		}
-		switch {
-		case len(words) == 3 && words[0] == "message":
-			return message{channel: words[1], text: words[2]}, nil
-		case len(words) == 4 && words[0] == "pmessage":
-			return message{channel: words[2], pattern: words[1], text: words[3]}, nil
-		}
-	}
-}
-
-// pair returns m, or the message that follows at once if that is the same event with its
-// members. A message that follows and is another event is returned after m is in f.
-func (c *conn) pair(f *feed, m message, raw bool) (message, error) {
-	for strings.HasPrefix(m.channel, keyspace) {
-		c.nc.SetReadDeadline(time.Now().Add(pairTime))
-		_, err := c.r.Peek(1)
-		c.nc.SetReadDeadline(time.Time{})
-		if timeout, is := err.(interface{ Timeout() bool }); is && timeout.Timeout() {
-			return m, nil
-		}
-		if err != nil {
-			return m, err
-		}
-		next, err := c.message()
-		if err != nil {
-			return m, err
-		}
-		next.key = m.key
-		event, _, _ := strings.Cut(next.text, "|")
-		if !strings.HasPrefix(next.channel, subkeyspace) || event != m.text {
-			f.add(m.appendEvent(nil, raw), "")
-		}
-		m = next
-	}
-	return m, nil
 }
 
 // appendEvent appends m as a Server-Sent Event.

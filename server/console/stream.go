@@ -299,6 +299,7 @@ type feed struct {
 	err     error // why it has ended
 	viewers map[*viewer]struct{}
 	added   time.Time // of the last event
+	held    *message  // an event of a key that waits for its members; under the lock of the hub
 	woken   time.Time
 	waking  bool // a timer will wake the viewers
 }

@@ -36,7 +36,7 @@
 //	TestFewDescriptors 64 descriptors, 120 clients: 32 are served, the others receive an error; 0.1 s of CPU in 3 s; a second until the next
 //	TestNoDescriptors none left for three listeners: each client of any of them is served, 10 lines in the log
 //	TestIdleClients   10 000 idle clients: 10 KB each, PING under 1 ms, descriptors, goroutines and memory as before
-//	TestStreams       1500 viewers of the console: 10 KB each, 50 KB with a channel each, the limit of their address, descriptors and goroutines as before
+//	TestStreams       1500 viewers of the console: 10 KB each, also with a channel each, the limit of their address, descriptors and goroutines as before
 //	TestSubscriberThatNeverReads    publishing 200 000 messages of 1 KB: 99th percentile under 5 ms, under 100 MB in all
 //	TestClientThatNeverReads        40 000 GETs of 60 KB: under 64 MB more, then disconnected
 //	TestMonitorThatNeverReads       60 MB of lines: under 64 MB more, then disconnected
