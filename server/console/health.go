@@ -84,7 +84,7 @@ func whyUnready(in *info, parameter func(name string) (string, error)) error {
 		return nil
 	}
 	if in.values["rdb_last_bgsave_status"] != "ok" || in.values["aof_last_write_status"] != "ok" {
-		if stop, err := parameter("stop-writes-on-bgsave-error"); err != nil || stop == "yes" {
+		if rejected, err := rejectsUnsaved(in, parameter); err != nil || rejected {
 			return errors.Join(errors.New("writes are rejected: the data could not be saved"), err)
 		}
 	}
@@ -101,4 +101,17 @@ func whyUnready(in *info, parameter func(name string) (string, error)) error {
 		return errors.New("writes are rejected: used memory exceeds maxmemory")
 	}
 	return nil
+}
+
+// rejectsUnsaved reports whether a server rejects writes after a failed save: one that saves only
+// by request does not.
+func rejectsUnsaved(in *info, parameter func(name string) (string, error)) (bool, error) {
+	if stop, err := parameter("stop-writes-on-bgsave-error"); err != nil || stop != "yes" {
+		return false, err
+	}
+	if rules, err := parameter("save"); err != nil || rules != "" || in.values["aof_enabled"] != "1" {
+		return rules != "", err
+	}
+	fsync, err := parameter("appendfsync")
+	return fsync == "always", err
 }

@@ -27,8 +27,12 @@ func TestUnready(t *testing.T) {
 		{"role:slave master_link_status:up master_sync_in_progress:1", "", "the replica receives the data of its primary"},
 		{"role:slave master_link_status:up rdb_last_bgsave_status:err maxmemory:5", "", ""}, // of no concern to readers
 		{"role:master master_link_status:down master_sync_in_progress:1", "", ""},
-		{"rdb_last_bgsave_status:err", "stop-writes-on-bgsave-error=yes", unsaved},
-		{"aof_last_write_status:err", "stop-writes-on-bgsave-error=yes", unsaved},
+		{"rdb_last_bgsave_status:err", "stop-writes-on-bgsave-error=yes save=1", unsaved},
+		{"aof_last_write_status:err", "stop-writes-on-bgsave-error=yes save=1", unsaved},
+		{"rdb_last_bgsave_status:err", "stop-writes-on-bgsave-error=yes save=", ""},
+		{"rdb_last_bgsave_status:err aof_enabled:1", "stop-writes-on-bgsave-error=yes save= appendfsync=everysec", ""},
+		{"rdb_last_bgsave_status:err aof_enabled:1", "stop-writes-on-bgsave-error=yes save= appendfsync=always", unsaved},
+		{"rdb_last_bgsave_status:err", "stop-writes-on-bgsave-error=yes", unsaved + "\nno parameter save"},
 		{"rdb_last_bgsave_status:err", "stop-writes-on-bgsave-error=no", ""},
 		{"rdb_last_bgsave_status:err", "", unsaved + "\nno parameter stop-writes-on-bgsave-error"},
 		{"rdb_last_bgsave_status:err maxmemory:5", "stop-writes-on-bgsave-error=no", "writes are rejected: used memory exceeds maxmemory"},
@@ -42,8 +46,10 @@ func TestUnready(t *testing.T) {
 	} {
 		in := parseInfo("# x\n" + strings.ReplaceAll(good+" "+one.changes, " ", "\r\n"))
 		err := whyUnready(in, func(name string) (string, error) {
-			if asked, value, ok := strings.Cut(one.parameters, "="); ok && asked == name {
-				return value, nil
+			for _, p := range strings.Fields(one.parameters) {
+				if asked, value, _ := strings.Cut(p, "="); asked == name {
+					return value, nil
+				}
 			}
 			return "", errors.New("no parameter " + name)
 		})
