@@ -80,8 +80,8 @@ func importCommands(path string, databases int, o *archive.Import, run func(*eng
 	return out, err
 }
 
-// runFile is runSource for a regular file: a pipe that a manifest names could block
-// the import without limit.
+// runFile imports a regular file. It refuses others: a pipe that a manifest names could block the
+// import without limit.
 func runFile(srv *engine.Engine, path string, o *archive.Import, out *archive.Imported) error {
 	info, err := os.Stat(path)
 	if err != nil {

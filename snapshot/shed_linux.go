@@ -27,7 +27,7 @@ func (f *File) shed() {
 // shedTime is the time between two calls of shed while bbolt opens a file.
 const shedTime = time.Millisecond
 
-// shedOpening is shed for a file that bbolt is about to lock and open for writing. bbolt then
+// shedOpening sheds the pages of a file that bbolt is about to lock and open for writing. bbolt then
 // reads all of it, through a mapping whose address it does not tell so far: by the end the
 // resident set would have grown by the size of the file. stop ends that, and must be called
 // before the file is closed.

@@ -119,7 +119,7 @@ func packedPerElement(wide bool) int {
 	return 4 + 2 + 1
 }
 
-// perElement is packedPerElement of the buffer.
+// perElement returns the number of bytes of the buffer for each element.
 func (f *packed) perElement() int { return packedPerElement(f.wide()) }
 
 // wideScores or narrowScores, offsets and tags return the whole arrays: capacity elements.

@@ -184,7 +184,7 @@ func sorted(elements []Element) []Element {
 	return elements
 }
 
-// compare is less as a comparison function.
+// compare returns -1, 0 or 1, as a is before b, equal to it or after it in the order of the set.
 func compare(a, b Element) int {
 	switch {
 	case a.Score < b.Score:

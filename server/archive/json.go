@@ -78,7 +78,7 @@ func (j *jsonReader) failf(format string, args ...any) {
 	j.at = len(j.b)
 }
 
-// unexpected is failf for an unexpected token at the current position.
+// unexpected records that the current position has another token than the wanted one.
 func (j *jsonReader) unexpected(want string) {
 	found := j.b[min(j.at, len(j.b)):]
 	if len(found) == 0 {

@@ -193,7 +193,8 @@ func owners(set map[keyAt]struct{}) map[keyAt]struct{} {
 	return list
 }
 
-// foldKeys is foldAll for some keys, or their companions.
+// foldKeys gives the members of some keys, named by themselves or by their companions, the deadlines
+// in these companions.
 func (m *move) foldKeys(ctx context.Context, set map[keyAt]struct{}) error {
 	if !m.folds() {
 		return nil

@@ -144,7 +144,7 @@ func (in *input) next(n uint64) []byte {
 	return b
 }
 
-// takeLong is take for more bytes than a chunk may have.
+// takeLong reads the next n bytes of a file in several pieces: n exceeds the size of a chunk.
 func (in *input) takeLong(n uint64) []byte {
 	b := in.rest
 	in.rest = nil

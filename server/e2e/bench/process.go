@@ -118,8 +118,8 @@ func (s *server) cpu() (time.Duration, error) {
 	return parseStat(string(b), 11)
 }
 
-// cpuWithChildren is cpu with that of the processes that the server has forked and that
-// have ended.
+// cpuWithChildren returns the processor time of the server and of those of its child processes
+// that have ended.
 func (s *server) cpuWithChildren() (time.Duration, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
 	if err != nil {

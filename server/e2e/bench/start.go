@@ -74,7 +74,7 @@ func (r *report) measureStarts(ctx context.Context, data []startShape, pause tim
 	return nil
 }
 
-// startsOf is measureStarts with one data set.
+// startsOf measures the starts of all servers with one data set.
 func (r *report) startsOf(ctx context.Context, s startShape, rounds int, pause time.Duration) (startRow, error) {
 	row := startRow{name: s.name, samples: make([][]startSample, len(r.targets))}
 	var dirs []string

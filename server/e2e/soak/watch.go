@@ -23,8 +23,7 @@ type sample struct {
 	cpu         time.Duration
 }
 
-// sampleTime is the interval of samples; restTime is the interval of pauses of all
-// workers, in which the data are compared.
+// sampleTime is the interval of samples.
 const sampleTime = 10 * time.Second
 
 // look asks the server and the system.

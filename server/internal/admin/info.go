@@ -521,7 +521,7 @@ func histogramOf(h *histogram.Histogram) string {
 	return strings.Join(append(parts, fmt.Sprintf("sum=%d,count=%d", h.Sum()/1000, h.Total)), ",")
 }
 
-// timesOf is histogramOf for checkpoints, with the bounds of their times.
+// timesOf returns the times of checkpoints as "bound=count", bounds in microseconds.
 func timesOf(times *persist.Times) string {
 	var parts []string
 	for bound, n := range times.Up {

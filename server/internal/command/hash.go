@@ -70,14 +70,14 @@ func hmset(c *engine.Call) {
 // needs other methods uses edit.
 type hashRef struct{ engine.InPlace[keyspace.Hash] }
 
-// editHash is edit for hashRef.
+// editHash opens a hash for writing and does not unpack it.
 func editHash(c *engine.Call, key []byte) (hashRef, bool) {
 	d, ok := engine.Open[keyspace.Hash](c, key)
 	return hashRef{d}, ok
 }
 
-// createHash is create for hashRef. It allocates room bytes for pairs, and those for the
-// pairs in the remaining arguments.
+// createHash opens a hash for writing, or adds an empty one. It allocates room bytes for pairs,
+// and those for the pairs in the remaining arguments.
 func createHash(c *engine.Call, key []byte, room int) (d hashRef, ok bool) {
 	if d, ok = editHash(c, key); d.Entry != nil || !ok {
 		return d, ok

@@ -143,7 +143,8 @@ func hgetexArgs(c *engine.Call) (x memberExpiry, fields [][]byte) {
 	return x, fields
 }
 
-// fieldArgs is listArgs with the error texts of HGETEX and HSETEX.
+// fieldArgs reads FIELDS, a number and so many groups of width arguments, with the error texts
+// of HGETEX and HSETEX.
 func fieldArgs(c *engine.Call, before [][]byte, width int64) [][]byte {
 	if !c.More() && before == nil {
 		c.Fail(c.Command.WrongArity())

@@ -148,7 +148,7 @@ func unlinkRow() engine.Command {
 	}, Run: unlink}
 }
 
-// unlink is del that also reports large values to the garbage collection
+// unlink handles UNLINK: it deletes keys, and reports large values to the garbage collection
 // (lazyfree.go).
 func unlink(c *engine.Call) {
 	n := int64(0)

@@ -69,13 +69,13 @@ func touchedMembers(c *engine.Call, s *keyspace.Set) {
 // setRef is a set that is open for changing through its entry.
 type setRef struct{ engine.InPlace[keyspace.Set] }
 
-// editSet is edit for setRef.
+// editSet opens a set for writing and does not unpack it.
 func editSet(c *engine.Call, key []byte) (setRef, bool) {
 	d, ok := engine.Open[keyspace.Set](c, key)
 	return setRef{d}, ok
 }
 
-// createSet is create for setRef, for a set to which members are then added.
+// createSet opens a set for writing, or adds an empty one with room for the members.
 func createSet(c *engine.Call, key []byte, members [][]byte) (d setRef, ok bool) {
 	if d, ok = editSet(c, key); !ok {
 		return d, false

@@ -253,7 +253,7 @@ func (o *sortOptions) ofList(l *sequence.List) []sortItem {
 	return items
 }
 
-// ofSortedSet is ofList for a sorted set.
+// ofSortedSet returns the members of a sorted set that are to be sorted.
 func (o *sortOptions) ofSortedSet(s *zset.Set) []sortItem {
 	n := s.Len()
 	start, end := 0, n

@@ -222,7 +222,7 @@ func store(c *engine.Call, key, value []byte, e *keyspace.Entry, x engine.Expiry
 	}
 }
 
-// write is store without its events.
+// write sets a key to a string, and its deadline. It tells no listener.
 func write(c *engine.Call, key, value []byte, e *keyspace.Entry, x engine.Expiry) {
 	own := len(value) >= AdoptFrom && c.Session.Owns(value)
 	if old, there := c.Overwritten(c.DB, key); there {
@@ -700,7 +700,7 @@ func fitsString(c *engine.Call, size, more int64) bool {
 	return true
 }
 
-// editString is edit for strings, which are changed through their entries.
+// editString opens a string for writing. A string is changed through its entry.
 func editString(c *engine.Call, key []byte) (e *keyspace.Entry, s *keyspace.String, ok bool) {
 	if e = c.DB.Edit(key); e == nil {
 		return nil, nil, true

@@ -13,8 +13,8 @@ import (
 // Call is one execution of a command: its arguments, its reply and access to the
 // keyspace. It is all that a handler sees.
 //
-// A handler reads all its arguments, checks c.ok(), opens the keys that it needs
-// (read, edit, create), modifies the values, calls Changed once per changed key,
+// A handler reads all its arguments, checks OK, opens the keys that it needs
+// (Read, Edit, Create), modifies the values, calls Changed once per changed key,
 // and writes exactly one reply. It must not retain the Call or any argument after
 // its return.
 type Call struct {
@@ -55,8 +55,8 @@ func (c *Call) OK() bool {
 	return true
 }
 
-// End is ok for commands without further arguments: any that remain are a syntax
-// error.
+// End reports whether all arguments have been read without an error: any that remain are
+// a syntax error.
 func (c *Call) End() bool {
 	if c.Len() > 0 {
 		c.Fail(protocol.ErrSyntax)
@@ -84,7 +84,7 @@ type Value interface {
 }
 
 // Read opens a key for reading. The value is nil if the key does not exist. If the
-// key holds another type, read has replied the error and ok is false.
+// key holds another type, Read has replied the error and ok is false.
 func Read[T Value](c *Call, key []byte) (v *T, ok bool) {
 	e := c.DB.Get(key)
 	if e == nil {
@@ -112,8 +112,8 @@ func Edit[T Value](c *Call, key []byte) (v *T, ok bool) {
 	return v, true
 }
 
-// Create is edit, but adds an empty value if the key does not exist. If the handler
-// leaves that empty, the key is removed again without an event.
+// Create opens a key for writing, and adds an empty value if the key does not exist. If the
+// handler leaves that empty, the key is removed again without an event.
 func Create[T Value](c *Call, key []byte) (v *T, ok bool) {
 	if v, ok = Edit[T](c, key); v != nil || !ok {
 		return v, ok
@@ -244,7 +244,7 @@ type InPlace[T Value] struct {
 	Entry *keyspace.Entry // nil if the key does not exist
 }
 
-// Open is edit that does not unpack the value.
+// Open opens a key for writing and does not unpack the value.
 func Open[T Value](c *Call, key []byte) (d InPlace[T], ok bool) {
 	d.Call = c
 	e := c.DB.Edit(key)
@@ -344,7 +344,8 @@ func (c *Call) Wait(deadline int64, kind keyspace.Kind, timeout func(*protocol.R
 	c.WaitFor(deadline, Want{Kind: kind}, timeout, keys)
 }
 
-// WaitFor is wait for a more specific condition than a kind.
+// WaitFor blocks the client until the keys meet a condition or the deadline passes, when it replies
+// what timeout writes.
 func (c *Call) WaitFor(deadline int64, want Want, timeout func(*protocol.Reply), keys [][]byte) {
 	switch {
 	case c.Again:

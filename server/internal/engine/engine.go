@@ -28,7 +28,7 @@ import (
 )
 
 // Engine is the keyspace, the command table, and the sessions of its clients.
-// Create one with [New]. All methods are safe for concurrent use.
+// Create one with [New]. Methods that lock it say so; the caller of others holds the lock.
 type Engine struct {
 	identity
 	logging

@@ -15,7 +15,7 @@ import (
 // (transaction, ACL, pause, cluster, …) are evaluated once for the whole batch, because
 // none of its commands can change their outcome (checks.go). So is the reading of the clock,
 // which is most of the remaining cost: it takes 45 ns where PING takes 20. All
-// other commands, and all clients with a special mode, go through exec, which has
+// other commands, and all clients with a special mode, go through Exec, which has
 // the same effects.
 //
 // The time of a fast batch is divided evenly among its commands. The sums in INFO
@@ -54,7 +54,7 @@ const (
 )
 
 // isQuick reports whether a command may be part of a fast batch: it takes constant or
-// logarithmic time, apart from the cost that its reply or Call.large indicates, and
+// logarithmic time, apart from the cost that its reply or Call.Large indicates, and
 // accesses data only, not the state of its client or of the server.
 func (c *Command) isQuick() bool {
 	if c.Run == nil || c.ByArg != nil || c.Spec.Flags().Has(protocol.NoScript|protocol.Blocking|protocol.Admin) {
@@ -74,7 +74,7 @@ func (c *Command) isQuick() bool {
 }
 
 // runFastBatch runs the commands at the beginning of batch that form a fast batch, and
-// returns how many; 0 if the first one is for exec. It is called with the lock
+// returns how many; 0 if the first one is for Exec. It is called with the lock
 // held, while no script lends it.
 func (s *Session) runFastBatch(batch [][][]byte) (done int) {
 	srv := s.Engine

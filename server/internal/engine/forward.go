@@ -339,7 +339,7 @@ func (s *Session) answer(f *forwarded, replies []byte, n int) {
 	}
 }
 
-// give is post for output that the session may keep.
+// give sends output whose memory then belongs to the session.
 func (s *Session) give(b []byte) {
 	if len(b) <= blockSize {
 		s.post(b)

@@ -108,7 +108,7 @@ func (s *Session) scriptUses(slot int) {
 	}
 }
 
-// meterQueued is meter for a command that waits for EXEC.
+// meterQueued counts the bytes of a command that waits for EXEC.
 func (s *Session) meterQueued(argv [][]byte) {
 	if s.Engine.SlotStats != nil {
 		s.received += protocol.RequestSize(argv)

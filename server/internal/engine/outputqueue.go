@@ -77,7 +77,7 @@ const (
 	stuckSeconds = 1
 )
 
-// outputQueue is the state of a session's output queue besides out. The server's lock
+// outputQueue is the state of a session's output queue besides Out. The server's lock
 // guards fields without a note.
 type outputQueue struct {
 	blocks  [][]byte // sealed blocks, ahead of the bytes in out
@@ -359,7 +359,7 @@ func (s *Session) exceedsLimit() bool {
 	return s.overLimit(n)
 }
 
-// overLimit is exceedsLimit for a backlog of n bytes.
+// overLimit reports whether a backlog of n bytes exceeds the client's limit.
 func (s *Session) overLimit(n int64) bool {
 	if n <= firstReplies {
 		n = 0
@@ -446,7 +446,7 @@ func (srv *Engine) checkSlow() {
 	srv.Attempt(func() { srv.Locked(srv.checkSlowLocked) })
 }
 
-// checkSlowLocked is checkSlow with the lock held.
+// checkSlowLocked disconnects clients that have exceeded their limits for too long. The lock is held.
 func (srv *Engine) checkSlowLocked() {
 	l := &srv.slow
 	l.mu.Lock()

@@ -144,8 +144,8 @@ func (srv *Engine) NewSession(p Peer) *Session {
 	return s
 }
 
-// NewSessionAt is NewSession for a transport. It stores the session in place before
-// other goroutines can find it: they may kill it at once, which calls wake.
+// NewSessionAt adds a session and stores it in place before other goroutines can find it: they may
+// kill it at once, which calls Wake of the peer.
 func (srv *Engine) NewSessionAt(place **Session, p Peer) {
 	srv.Mu.Lock() // also while a script lends the lock
 	defer srv.Mu.Unlock()
@@ -237,7 +237,7 @@ func (s *Session) Owns(arg []byte) bool {
 
 // Turn runs commands in order until all are done, the session blocks or is to close, or
 // the turn is over, and returns how many are done. A non-nil out is the output that the
-// caller must write; it must call written afterwards. The replies are written to spare,
+// caller must write; it must call Written afterwards. The replies are written to spare,
 // which becomes out or is released. So a few buffers of sufficient size serve all clients,
 // and an idle client has none. ending reports that the session runs no more commands.
 func (s *Session) Turn(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
@@ -251,7 +251,7 @@ func (s *Session) Turn(batch [][][]byte, spare []byte) (done int, out []byte, en
 	return done, out, ending
 }
 
-// turnLocked is turn with the lock held, while no script lends it.
+// turnLocked runs one turn of the session. The lock is held, and no script lends it.
 func (s *Session) turnLocked(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
 	srv := s.Engine
 	defer srv.guard()

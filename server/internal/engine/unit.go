@@ -181,7 +181,8 @@ func (u *commitScope) changed(db int, key string, class EventClass, event string
 	u.followed(db, key, class, event)
 }
 
-// followed is changed for what follows from another change of the key, with which it counts.
+// followed tells the listeners an event that follows from another change of the key. It does not
+// count as a change.
 func (u *commitScope) followed(db int, key string, class EventClass, event string) {
 	srv := u.srv
 	if srv.MemoryState.byChange {
@@ -214,9 +215,8 @@ func (u *commitScope) touched(class EventClass, member []byte) {
 	}
 }
 
-// touchedOnce is touched for a command that may touch a member several times in one
-// event, which names the member once. It borrows the member until changed, which
-// must follow. Call it only if a subscriber needs members.
+// touchedOnce adds a member to the next event, unless the event names it already. It borrows the
+// member until changed, which must follow. Call it only if a subscriber needs members.
 func (u *commitScope) touchedOnce(class EventClass, member []byte) {
 	if _, again := u.seen[protocol.View(member)]; again {
 		return

@@ -59,7 +59,7 @@ const (
 	maxPackedEntry = 1024 // maximum bytes of a packed entry with pairs
 	maxPackedPairs = 255  // maximum number of pairs in a packed entry
 
-	// leastHash is the minimum number of bytes for the pairs in a packed entry: a
+	// minPackedValue is the minimum number of bytes for the pairs in a packed entry: a
 	// smaller allocation could not be viewed as a Hash.
 	minPackedValue = int(unsafe.Sizeof(Hash{})) - headerSize
 )

@@ -424,7 +424,8 @@ func (db *DB) find(key []byte) *Entry {
 	return e
 }
 
-// look is find for readers, which respects Freeze.
+// look returns the entry of a key for reading, or nil. While the keyspace is frozen it removes
+// no key that is past its deadline.
 func (db *DB) look(key []byte) *Entry {
 	if db.ks.frozen {
 		e := db.entries.get(packed.View(key))

@@ -100,7 +100,7 @@ func (e *Entry) setValue(value any) {
 // bytesAt returns n bytes at an offset in the allocation of e.
 func (e *Entry) bytesAt(offset, n int) []byte { return unsafe.Slice((*byte)(e.at(offset)), n) }
 
-// stringAt is bytesAt for a string.
+// stringAt returns n bytes at an offset in the allocation of e as a string.
 func (e *Entry) stringAt(offset, n int) string { return unsafe.String((*byte)(e.at(offset)), n) }
 
 // at returns a pointer to an offset in the allocation of e.

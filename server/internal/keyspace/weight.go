@@ -152,7 +152,7 @@ func (ks *Keyspace) weigh() {
 	}
 }
 
-// weighLast is weigh for the last time: no entry is registered any more.
+// weighLast weighs the entries that are registered, and removes all of them from the register.
 func (ks *Keyspace) weighLast() {
 	ks.weigh()
 	for i := range ks.growing {

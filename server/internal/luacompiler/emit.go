@@ -213,7 +213,7 @@ func (a *assembler) jump(op, x int, to label, at point) {
 	a.jumps = append(a.jumps, jump{int32(a.emitX(op, x, maxJump, at)), to, at})
 }
 
-// jumpAt is jump with an instruction that has another line.
+// jumpAt emits a jump whose instruction has a line of its own.
 func (a *assembler) jumpAt(line int32, op, x int, to label, at point) {
 	a.jump(op, x, to, point{line, at.next})
 	a.jumps[len(a.jumps)-1].at = at

@@ -158,10 +158,10 @@ func (s *scanner) fail(msg string) {
 	panic(syntaxError(s.chunk + ":" + strconv.Itoa(s.line) + ": " + msg))
 }
 
-// failNear is fail with the text at which the error was found, up to its first NUL.
+// failNear ends the scan with an error and the text at which it was found, up to its first NUL.
 func (s *scanner) failNear(msg, text string) { s.fail(msg + " near '" + luaconv.CString(text) + "'") }
 
-// failAt is fail with a token. The byte NUL, which begins no token, is not shown.
+// failAt ends the scan with an error at a token. The byte NUL, which begins no token, is not shown.
 func (s *scanner) failAt(msg string, t token) {
 	switch text := s.src[t.start:t.end]; {
 	case text == "\x00":

@@ -103,7 +103,7 @@ func ListpackSize(b []byte) int {
 	return n + 5
 }
 
-// ListpackIntSize is listpackSize for an integer.
+// ListpackIntSize returns the number of bytes of an integer in a listpack of Redis.
 func ListpackIntSize(v int64) int {
 	switch {
 	case 0 <= v && v <= 127:

@@ -75,7 +75,7 @@ func SetPair(p []byte, value, end int, field, to []byte) []byte {
 	return splice(p, value, end, to)
 }
 
-// Growth returns the number of bytes by which setPair extends p.
+// Growth returns the number of bytes by which SetPair extends p.
 func Growth(value, end int, field, to []byte) int {
 	if value < 0 {
 		return TextSize(len(field)) + TextSize(len(to))

@@ -230,8 +230,8 @@ func (t *transfer) announce(w *rdb.Writer, out []byte, db int) []byte {
 	return w.AppendSize(out, db, n[0], n[1])
 }
 
-// write is append for a key that may be large: it passes parts on to write. The lock is
-// not held.
+// write appends a key that may be large to out: it passes full parts on to the function. The lock
+// is not held.
 func (t *transfer) write(w *rdb.Writer, out []byte, write func([]byte) error, k keyspace.SnapshotKey) ([]byte, error) {
 	if k.DB == keyspace.InternalDB || t.functions {
 		return t.append(w, out, k), nil

@@ -496,9 +496,8 @@ func (st *State) checkLength(L *lua.LState, n int) {
 	}
 }
 
-// make is checkLength for a string that is about to be made, or was just made. It
-// also counts the string as work, so that many long ones lead to a check of the
-// memory.
+// make raises an error if a string that is made is too long. It counts the string as work, so
+// that many long ones lead to a check of the memory.
 func (st *State) make(L *lua.LState, n int) {
 	st.checkLength(L, n)
 	st.ticks.left -= n >> 12

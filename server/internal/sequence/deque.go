@@ -35,7 +35,7 @@ func (d *deque[T]) insertGap(i, n, limit int) []T {
 	return d.buf[d.lo+i : d.lo+i+n : d.lo+i+n]
 }
 
-// insertGapSlow is insertGap for insufficient free space. Three quarters of the new free
+// insertGapSlow makes a gap where the free space does not suffice. Three quarters of the new free
 // space are on the side that was exhausted. Giving that side all of it would move
 // everything again and again if items are added at alternating ends.
 func (d *deque[T]) insertGapSlow(i, n int, front bool, limit int) {
