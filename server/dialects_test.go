@@ -102,7 +102,6 @@ func apart(file string, it *transcript.Item) string {
 		"eviction.resp: CONFIG SET maxmemory-samples 0": "more samples than 64 are possible",
 		"keys.resp: EXPIRETIME k":                       "the last deadline is positive; Redis 8.6 overflows",
 		"keys.resp: SCAN \" 0\"":                        "the order of keys is unspecified",
-		"object.resp: OBJECT REFCOUNT i":                "all strings of 0 to 9999 count as shared",
 		"server.resp: MEMORY MALLOC-STATS":              "the allocators differ",
 		"server.resp: SLOWLOG LEN":                      "a slow machine logs more commands",
 		"string.resp: OBJECT ENCODING k":                "see differences",

@@ -195,7 +195,7 @@ func comparisonOf(name string, argv []string) comparison {
 		return dump
 	case "info", "lolwut", "acl|cat", "role", "memory|doctor", "memory|stats", "client|id", "acl|genpass", "time", "lastsave",
 		"latency|latest", "latency|histogram", "latency|history", "latency|doctor", "latency|reset", "command|count", "command|docs",
-		"command|list", "slowlog|get", "slowlog|len", "function|dump", "object|idletime", "object|freq", "object|refcount", "acl|log", "command|help":
+		"command|list", "slowlog|get", "slowlog|len", "function|dump", "object|idletime", "object|freq", "acl|log", "command|help":
 		return kind
 	case "memory|malloc-stats", "module", "module|list": // which depend on how a server is built
 		return ignored

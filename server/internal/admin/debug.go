@@ -450,8 +450,8 @@ func debugObject(c *engine.Call) {
 		return
 	}
 	v := e.Value()
-	c.Reply.Status(fmt.Sprintf("Value at:%p refcount:%d encoding:%s serializedlength:%d lru:%d lru_seconds_idle:%d",
-		v, refcount(c, v), keyspace.EncodingOf(v, c.Limits()), serializedLength(v), e.RawAccess()&(1<<24-1), idleSeconds(c, e)))
+	c.Reply.Status(fmt.Sprintf("Value at:%p refcount:1 encoding:%s serializedlength:%d lru:%d lru_seconds_idle:%d",
+		v, keyspace.EncodingOf(v, c.Limits()), serializedLength(v), e.RawAccess()&(1<<24-1), idleSeconds(c, e)))
 }
 
 // serializedLength is the number of bytes of a value in Redis's file format,

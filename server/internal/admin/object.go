@@ -1,9 +1,6 @@
 package admin
 
 import (
-	"math"
-	"strings"
-
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
@@ -126,24 +123,7 @@ func objectRefcountRow() engine.Command {
 }
 
 func objectRefcount(c *engine.Call) {
-	if e := object(c); e != nil {
-		c.Reply.Int(refcount(c, e.Value()))
+	if object(c) != nil {
+		c.Reply.Int(1) // no value is shared
 	}
-}
-
-// refcount is Redis's count of references: one, except for small integers, which
-// Redis shares unless the eviction policy has to record the use of each.
-func refcount(c *engine.Call, v any) int64 {
-	s, ok := v.(*keyspace.String)
-	if !ok || s.Encoding(c.Limits()) != "int" {
-		return 1
-	}
-	if n, _ := protocol.ParseInt(s.Content()); n < 0 || n >= 10000 {
-		return 1
-	}
-	if policy := c.Engine.Config.MaxmemoryPolicy; c.Engine.Config.Maxmemory != 0 &&
-		(strings.HasSuffix(policy, "-lru") || strings.HasSuffix(policy, "-lfu")) {
-		return 1 // the policy records the use of each key
-	}
-	return math.MaxInt32
 }
