@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -178,11 +179,12 @@ const (
 	KeyNot                                // not a key, but routed like one (a shard channel)
 	KeyIncomplete                         // the spec may miss keys
 	KeyVariableFlags                      // the flags depend on other arguments
+	KeyCompares                           // the outcome reveals the value; of zsetd only, and in no reply
 )
 
 func keyFlagNames() []string {
 	return []string{
-		"RO", "RW", "OW", "RM", "access", "update", "insert", "delete", "not_key", "incomplete", "variable_flags",
+		"RO", "RW", "OW", "RM", "access", "update", "insert", "delete", "not_key", "incomplete", "variable_flags", "compares",
 	}
 }
 
@@ -190,7 +192,7 @@ func keyFlagNames() []string {
 func (f KeyFlags) Has(g KeyFlags) bool { return f&g != 0 }
 
 // Names returns the flags as COMMAND INFO names them.
-func (f KeyFlags) Names() []string { return namesOf(uint64(f), keyFlagNames()) }
+func (f KeyFlags) Names() []string { return namesOf(uint64(f&^KeyCompares), keyFlagNames()) }
 
 // KeySpec describes the positions of keys in a command. Index, or Keyword and From,
 // give the begin of the search; Last, Step and Limit, or Numkeys, select the keys
@@ -650,37 +652,38 @@ func (c *Command) appendSpecial(dst []KeyRef, argv [][]byte) []KeyRef {
 	return dst
 }
 
-// appendSetKeys distinguishes SET with GET, which reads, from plain SET. SET with a
-// comparison reads, too: its outcome reveals the value to a client without read
-// permission. (Redis 8.6 requires no read permission for it.)
+// appendSetKeys distinguishes SET with GET, which reads, and SET with a comparison from
+// plain SET.
 func appendSetKeys(dst []KeyRef, argv [][]byte) []KeyRef {
 	if len(argv) < 2 {
 		return dst
 	}
-	for i := 3; i < len(argv); i++ {
-		for _, word := range [...]string{"GET", "IFEQ", "IFNE", "IFDEQ", "IFDNE"} {
-			if EqualFold(argv[i], word) {
-				return append(dst, KeyRef{1, KeyRW | KeyAccess | KeyUpdate})
-			}
+	flags := KeyOW | KeyUpdate
+	for _, arg := range argv[min(3, len(argv)):] {
+		switch {
+		case EqualFold(arg, "GET"):
+			return append(dst, KeyRef{1, KeyRW | KeyAccess | KeyUpdate})
+		case isComparison(arg):
+			flags = KeyRW | KeyUpdate | KeyCompares
 		}
 	}
-	return append(dst, KeyRef{1, KeyOW | KeyUpdate})
+	return append(dst, KeyRef{1, flags})
 }
 
-// appendDelexKeys distinguishes DELEX with a condition, which reads as that of SET does,
-// from DEL.
+// appendDelexKeys distinguishes DELEX with a comparison from DEL.
 func appendDelexKeys(dst []KeyRef, argv [][]byte) []KeyRef {
 	if len(argv) < 2 {
 		return dst
 	}
-	for i := 2; i < len(argv); i++ {
-		for _, word := range [...]string{"IFEQ", "IFNE", "IFDEQ", "IFDNE"} {
-			if EqualFold(argv[i], word) {
-				return append(dst, KeyRef{1, KeyRW | KeyAccess | KeyDelete})
-			}
-		}
+	if slices.ContainsFunc(argv[2:], isComparison) {
+		return append(dst, KeyRef{1, KeyRW | KeyDelete | KeyCompares})
 	}
 	return append(dst, KeyRef{1, KeyRM | KeyDelete})
+}
+
+// isComparison reports whether an argument begins a comparison of SET and DELEX.
+func isComparison(arg []byte) bool {
+	return EqualFold(arg, "IFEQ") || EqualFold(arg, "IFNE") || EqualFold(arg, "IFDEQ") || EqualFold(arg, "IFDNE")
 }
 
 // appendGeoradiusKeys finds the key that GEORADIUS writes: that of the last STORE or

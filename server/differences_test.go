@@ -357,12 +357,13 @@ func differences() []difference {
 			name:   "the keys of comparing commands",
 			judge:  "8.6",
 			reason: "SET and DELEX with IFEQ and the like need permission to read the key, because their outcome reveals the value",
-			try:    "COMMAND GETKEYSANDFLAGS SET k v IFEQ x",
-			redis:  "*1\r\n*2\r\n$1\r\nk\r\n*2\r\n+RW\r\n+update\r\n",
-			ours:   "*1\r\n*2\r\n$1\r\nk\r\n*3\r\n+RW\r\n+access\r\n+update\r\n",
+			after:  []string{"ACL SETUSER of-keys on nopass %W~* +@all"},
+			try:    "ACL DRYRUN of-keys SET k v IFEQ x",
+			redis:  "+OK\r\n",
+			ours:   "$53\r\nUser of-keys has no permissions to access the 'k' key\r\n",
 			covers: func(argv []string, redis, ours string) bool {
 				return slices.ContainsFunc(argv, func(a string) bool { return len(a) > 3 && strings.EqualFold(a[:2], "if") }) &&
-					(strings.Contains(ours, "+access\r\n") || strings.Contains(ours, "NOPERM"))
+					(strings.Contains(ours, "no permissions to access") || strings.Contains(ours, "NOPERM"))
 			},
 		},
 		{

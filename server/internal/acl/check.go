@@ -135,7 +135,7 @@ func (s *Selector) permitsFirstArg(cmd *Command, argv [][]byte) bool {
 // accessOf returns the access that a command needs to a key. It may be none, as for
 // EXISTS: then any access suffices.
 func accessOf(flags protocol.KeyFlags) (access Access) {
-	if flags.Has(protocol.KeyAccess) {
+	if flags.Has(protocol.KeyAccess | protocol.KeyCompares) {
 		access |= ReadKeys
 	}
 	if flags.Has(protocol.KeyInsert | protocol.KeyDelete | protocol.KeyUpdate) {

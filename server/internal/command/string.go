@@ -257,7 +257,7 @@ const AdoptFrom = 128 << 10
 
 func delifeqRow() engine.Command {
 	return engine.Command{Facts: protocol.Facts{
-		Name: "delifeq", Arity: 3, Flags: "write fast", Keys: "1 RW access delete",
+		Name: "delifeq", Arity: 3, Flags: "write fast", Keys: "1 RM delete compares",
 		Group: "string", Since: "9.0.0", Complexity: "O(N), N bytes of the value",
 		Summary: "Delete a string that equals value",
 		Syntax:  "key value",
