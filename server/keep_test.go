@@ -244,6 +244,27 @@ func TestSaveRuleOfManyChanges(t *testing.T) {
 	})
 }
 
+// TestUncountedChanges checks that the deliveries of XREADGROUP to a consumer that reads again
+// are saved, although INFO counts none, as Redis 8.6, which Valkey does.
+func TestUncountedChanges(t *testing.T) {
+	for dialect, want := range map[string][3]string{"redis": {"0", "0", "1"}, "valkey": {"1", "2", "4"}} {
+		config := map[string]string{"save": "3600 1", "dialect": dialect}
+		srv := keep(t, filepath.Join(t.TempDir(), "k.db"), config)
+		must(t, srv, "XADD x 1-0 f v", "XGROUP CREATE x g 0", "XREADGROUP GROUP g alice STREAMS x >", "SAVE -> OK")
+		for i, line := range []string{"XREADGROUP GROUP g alice STREAMS x 0", "XREADGROUP GROUP g alice STREAMS x 9", "XREADGROUP GROUP g bob STREAMS x 0"} {
+			must(t, srv, line)
+			if n := infoOf(t, srv, "rdb_changes_since_last_save"); n != want[i] {
+				t.Errorf("%s: %s changes after %s, want %s", dialect, n, line, want[i])
+			}
+		}
+		must(t, srv, "SAVE -> OK", "XREADGROUP GROUP g alice STREAMS x 0")
+		srv = again(t, srv, config)
+		if got := fmt.Sprint(say(srv, "XPENDING x g - + 9")); !strings.HasSuffix(got, " 3]]") {
+			t.Errorf("%s: pending after a restart: %s, want 3 deliveries", dialect, got)
+		}
+	}
+}
+
 // TestNoSaveRules checks that without rules the server saves only on request, and not at
 // the end.
 func TestNoSaveRules(t *testing.T) {

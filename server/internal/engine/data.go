@@ -51,6 +51,9 @@ func (h *host) Attempt(f func()) { (*Engine)(h).Attempt(f) }
 // Changes returns the number of changes of keys so far.
 func (h *host) Changes() int64 { return h.stats.Changes }
 
+// Counted returns the number of these that INFO counts.
+func (h *host) Counted() int64 { return h.stats.Changes - h.stats.Uncounted }
+
 // At returns the time of the turn.
 func (h *host) At() time.Time { return h.turn.At }
 

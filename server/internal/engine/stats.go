@@ -19,7 +19,8 @@ type stats struct {
 
 	Commands       int64
 	ApartCommands  int64 // in no other counter; see Session.countsApart
-	Changes        int64 // since the server started; Redis's rdb_changes_since_last_save
+	Changes        int64 // since the server started
+	Uncounted      int64 // of Changes, those that Redis's rdb_changes_since_last_save omits
 	BlockedClients int   // including postponed ones
 	keyStats
 	errorStats

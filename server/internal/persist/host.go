@@ -42,6 +42,9 @@ type Host interface {
 	// all methods below.
 	Changes() int64
 
+	// Counted returns the number of these that INFO counts.
+	Counted() int64
+
 	// At returns the time of the turn, which a checkpoint records.
 	At() time.Time
 

@@ -104,6 +104,7 @@ type progress struct {
 	ObsoleteUpTo uint64 // journals up to this checkpoint are obsolete
 	taken        int64  // Host.Changes as of the last checkpoint
 	saved        int64  // Host.Changes that are on the disk
+	savedCounted int64  // Host.Counted that are on the disk
 	released     int    // clients whose replies the last checkpoint has released
 }
 
@@ -150,6 +151,7 @@ type Checkpoint struct {
 	snapshot.Checkpoint
 	epoch   uint64
 	changes int64
+	counted int64 // Host.Counted
 	taken   time.Time
 	fresh   bool // its bases are for the fresh file
 	begins  bool // it is the first of the fresh file
@@ -639,7 +641,7 @@ func (k *Keeper) take(exact bool) {
 	if k.Pending() {
 		return
 	}
-	c := &Checkpoint{epoch: k.epoch, changes: k.host.Changes()}
+	c := &Checkpoint{epoch: k.epoch, changes: k.host.Changes(), counted: k.host.Counted()}
 	c.Time, c.Stream, c.Log = k.host.At(), k.host.Stream(exact), k.always && !exact
 	if k.Rewrite != nil {
 		k.Rewrite.piece(k.o.Keys, c)
@@ -863,7 +865,7 @@ func (k *Keeper) Account() (ok bool) {
 		} else if c.needed {
 			continue // written to a fresh file that is incomplete: a crash would lose it
 		}
-		k.durable, k.saved = c.epoch, c.changes
+		k.durable, k.saved, k.savedCounted = c.epoch, c.changes, c.counted
 		k.lastSave, k.savedAt = time.Now(), k.host.Clock()
 		k.saveDuration = k.lastSave.Sub(k.saveStarted)
 		k.times.add(k.lastSave.Sub(c.taken))

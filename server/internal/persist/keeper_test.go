@@ -54,6 +54,7 @@ func (h *host) LockedNow(f func()) {
 }
 func (h *host) Attempt(f func()) { f() }
 func (h *host) Changes() int64   { return h.changes }
+func (h *host) Counted() int64   { return h.changes }
 func (h *host) At() time.Time    { return time.Now() }
 func (h *host) Clock() time.Time { return time.Now() }
 func (h *host) Loaded()          { h.loads++ }

@@ -71,7 +71,7 @@ type Status struct {
 	Started         time.Time // of the running or last save
 	SavedAt         time.Time // the last successful save, by the host's clock
 	Duration        time.Duration
-	Unsaved         int64 // changes since the last save
+	Unsaved         int64 // changes since the last save that INFO counts
 	Saves           int64
 	Failures        int // failed saves since the last success
 	Rewrites        int64
@@ -119,7 +119,7 @@ func (t *Times) Up(yield func(bound time.Duration, n int64) bool) {
 func (k *Keeper) Status() Status {
 	s := Status{
 		InProgress: k.InProgress(), Started: k.saveStarted, SavedAt: k.savedAt, Duration: k.saveDuration,
-		Unsaved: k.host.Changes() - k.saved, Saves: k.saves, Failures: k.Failures.n, Rewrites: k.rewrites,
+		Unsaved: k.host.Counted() - k.savedCounted, Saves: k.saves, Failures: k.Failures.n, Rewrites: k.rewrites,
 		Loaded: k.loadedKeys, Expired: k.expiredKeys, RewriteFailed: !k.RewriteFailedAt.IsZero(),
 		Times: k.times,
 	}

@@ -397,4 +397,7 @@ func replyHistory(c *engine.Call, s *sequence.Stream, g *sequence.Group, consume
 		g.Deliver(consumer, p.ID, c.Now(), p.Count+1)
 	}
 	c.ChangedUnwatched(key, engine.ClassStream, "")
+	if !c.Engine.Config.Valkey() { // Redis counts no time and no number of a delivery
+		c.Engine.Uncounted++
+	}
 }
