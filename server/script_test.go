@@ -544,6 +544,36 @@ func TestMonitorOfScripts(t *testing.T) {
 	}
 }
 
+// TestErrorsMadeUp checks that INFO errorstats counts no more codes after 128, which scripts make
+// up: Redis 8.6 has one line then, until CONFIG RESETSTAT, and Valkey counts the rest as one code.
+func TestErrorsMadeUp(t *testing.T) {
+	for dialect, want := range map[string]string{
+		"redis":  "# Errorstats\r\nerrorstat_ERRORSTATS_DISABLED:count=1\r\n",
+		"valkey": "errorstat_ERRORSTATS_OVERFLOW:count=3\r\n",
+	} {
+		srv, err := newEngine(Options{Config: map[string]string{"dialect": dialect}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer srv.Close()
+		for i := range 128 + 3 {
+			sayArgs(srv, "EVAL", "return redis.error_reply(ARGV[1])", 0, fmt.Sprintf("CODE%d text", i))
+		}
+		sayArgs(srv, "EVAL", "return redis.error_reply('CODE0 text')", 0)
+		if got := say(srv, "INFO errorstats"); !strings.Contains(got, want) || dialect == "redis" && got != want {
+			t.Errorf("%s: %q, want %q", dialect, got, want)
+		}
+		if got := infoOf(t, srv, "total_error_replies"); got != "132" {
+			t.Errorf("%s: %s errors", dialect, got)
+		}
+		say(srv, "CONFIG RESETSTAT")
+		sayArgs(srv, "EVAL", "return redis.error_reply('CODE0 text')", 0)
+		if got, want := say(srv, "INFO errorstats"), "# Errorstats\r\nerrorstat_CODE0:count=1\r\n"; got != want {
+			t.Errorf("%s, after CONFIG RESETSTAT: %q, want %q", dialect, got, want)
+		}
+	}
+}
+
 // TestStatsOfScripts checks that each command of a script is counted as if a client had
 // sent it, and an error once, though both the command and the script fail.
 func TestStatsOfScripts(t *testing.T) {

@@ -49,6 +49,7 @@ type keyStats struct {
 // errorStats are the counters of error replies.
 type errorStats struct {
 	Errors           map[string]int64 // by the first word of the error
+	errorsDisabled   bool             // Errors counts no more, until CONFIG RESETSTAT
 	ErrorReplies     int64
 	UnexpectedErrors int64 // to commands of the primary, or of replicas
 	ApartErrors      int64 // in no other counter; see Session.countsApart
@@ -232,6 +233,9 @@ const maxErrorCodes = 128
 // countError counts an error reply by its code.
 func (srv *Engine) countError(msg string) {
 	srv.ErrorReplies++
+	if srv.errorsDisabled {
+		return
+	}
 	code := []byte(msg)
 	if i := bytes.IndexByte(code, ' '); i >= 0 {
 		code = code[:i]
@@ -240,6 +244,11 @@ func (srv *Engine) countError(msg string) {
 		srv.Errors = map[string]int64{}
 	}
 	if _, known := srv.Errors[string(code)]; !known && len(srv.Errors) >= maxErrorCodes {
+		if !srv.Config.Valkey() {
+			srv.Log.Warn("errors are counted by their codes no longer, until CONFIG RESETSTAT: scripts make up codes", "codes", len(srv.Errors))
+			srv.Errors, srv.errorsDisabled = map[string]int64{"ERRORSTATS_DISABLED": 1}, true
+			return
+		}
 		code = []byte("ERRORSTATS_OVERFLOW")
 	}
 	srv.Errors[string(code)]++
@@ -316,7 +325,8 @@ func (srv *Engine) ResetStats() {
 	if srv.SlotStats != nil {
 		srv.SlotStats.Reset()
 	}
-	s.Errors, s.ErrorReplies, s.OutputLimitDisconnections, s.EvictedClients = nil, 0, 0, 0
+	s.Errors, s.errorsDisabled, s.ErrorReplies = nil, false, 0
+	s.OutputLimitDisconnections, s.EvictedClients = 0, 0
 	s.QueryLimitDisconnections.Store(0)
 	s.PeakMemory, s.PeakedAt = srv.InUse(), srv.At
 	srv.Freeing.Objects = 0
