@@ -271,6 +271,10 @@ func pfdebugRow() engine.Command {
 
 func pfdebug(c *engine.Call) {
 	sub, key := c.String(), c.Bytes()
+	if strings.EqualFold(sub, "SIMD") {
+		pfdebugSimd(c, key)
+		return
+	}
 	if c.DB.Peek(key) == nil {
 		c.Reply.Error("ERR The specified key does not exist")
 		return
@@ -323,6 +327,18 @@ func pfdebug(c *engine.Call) {
 	default:
 		sub, _, _ = strings.Cut(sub, "\x00") // as in Redis, a NUL ends the string
 		c.Reply.Error("ERR Unknown PFDEBUG subcommand '" + sub + "'")
+	}
+}
+
+// pfdebugSimd is PFDEBUG SIMD ON|OFF, which has no effect: no instructions of vectors are used.
+func pfdebugSimd(c *engine.Call, state []byte) {
+	switch {
+	case protocol.EqualFold(state, "ON"):
+		c.Reply.Status("enabled")
+	case protocol.EqualFold(state, "OFF"):
+		c.Reply.Status("disabled")
+	default:
+		c.Reply.Error("ERR Argument must be ON or OFF")
 	}
 }
 
