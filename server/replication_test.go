@@ -552,6 +552,24 @@ func TestWaitForDisks(t *testing.T) {
 	}
 }
 
+// TestReadOffsetWhilePaused checks that a replica whose writes are paused reads on, and
+// executes nothing.
+func TestReadOffsetWhilePaused(t *testing.T) {
+	primary, replica := zsetdNode(t, nil), zsetdNode(t, nil)
+	replica.follow(primary)
+	primary.run("SET k 1")
+	primary.same(replica)
+	before := replica.info("slave_repl_offset")
+	replica.run("CLIENT PAUSE 1000000 WRITE")
+	primary.run("SET k 2")
+	wait.Until(t, "the replica has read the stream", func() bool { return replica.info("slave_read_repl_offset") == primary.info("master_repl_offset") })
+	if got := replica.info("slave_repl_offset"); got != before || replica.do("GET", "k") != "$1\r\n1\r\n" {
+		t.Errorf("a paused replica has executed the stream up to %s, not %s", got, before)
+	}
+	replica.run("CLIENT UNPAUSE")
+	primary.same(replica)
+}
+
 // TestDebugReplicate checks that a command reaches the replica alone, after the changes before
 // it, and that a replica counts one that it does not know.
 // TestMovesOfElements: a move between lists reaches a replica as one command, also from a list

@@ -425,10 +425,10 @@ func (l *link) obey(in *psync.Link) error {
 			paused, ack := false, false
 			var ended error
 			if err := l.locked(func() {
+				l.readOffset = in.Passed(len(b.Sizes))
 				if paused = l.p.engine.PausedUntil != 0; paused {
 					return
 				}
-				l.readOffset = in.Passed(len(b.Sizes))
 				i, from, ack, ended = l.runSome(b, i, from)
 			}); err != nil {
 				return err
