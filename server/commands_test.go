@@ -76,8 +76,10 @@ func asker(t *testing.T, nc net.Conn) func(args ...string) any {
 }
 
 // ours returns an asker of a new zsetd.
-func ours(t *testing.T) func(args ...string) any {
-	srv, err := server.New(server.Options{})
+func ours(t *testing.T) func(args ...string) any { return oursWith(t, nil) }
+
+func oursWith(t *testing.T, config map[string]string) func(args ...string) any {
+	srv, err := server.New(server.Options{Config: config})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,6 +290,32 @@ func TestInfoFields(t *testing.T) {
 		want = slices.DeleteFunc(want, func(f string) bool { _, ok := absent[fieldName(f)]; return ok })
 		if strings.Trim(strings.Join(got, "\n"), "\n") != strings.Trim(strings.Join(want, "\n"), "\n") {
 			t.Errorf("%v:\n%s", argv, onlyIn(got, want))
+		}
+	}
+}
+
+// TestMemoryStatsFields: MEMORY STATS has the fields of the judge, in its order.
+func TestMemoryStatsFields(t *testing.T) {
+	for dialect, path := range map[string]string{"redis": newerServers()[0].path(t), "valkey": newerServers()[1].path(t)} {
+		if path == "" {
+			t.Logf("the server of the dialect %s is not installed", dialect)
+			continue
+		}
+		var fields [2]string
+		for i, ask := range []func(...string) any{oursWith(t, map[string]string{"dialect": dialect}), asker(t, startJudge(t, path)())} {
+			ask("SET", "k", "v", "EX", "100")
+			stats := ask("MEMORY", "STATS").([]any)
+			for j := 0; j < len(stats); j += 2 {
+				fields[i] += fmt.Sprintln(stats[j])
+				if inner, ok := stats[j+1].([]any); ok {
+					for k := 0; k < len(inner); k += 2 {
+						fields[i] += fmt.Sprintln(inner[k])
+					}
+				}
+			}
+		}
+		if fields[0] != fields[1] {
+			t.Errorf("%s:\n%s\nwant\n%s", dialect, fields[0], fields[1])
 		}
 	}
 }

@@ -127,37 +127,50 @@ func memoryStatsRow() engine.Command {
 
 func memoryStats(c *engine.Call) {
 	m := measureMemory(c.Engine)
+	scripts, buffers := c.Engine.Scripting.Memory(), c.Engine.Replication.Status()
+	valkey := c.Engine.Config.Valkey()
 	r := c.Reply
 	n := func(name string, v int64) { r.BulkString(name); r.Int(v) }
 	f := func(name string, v float64) { r.BulkString(name); r.Double(v) }
-	databases := 0
+	databases, tables := 0, int64(0)
 	for i := range c.Engine.Keys.Len() {
 		if c.Engine.Keys.DB(i).Len() > 0 {
 			databases++
+			tables += m.tables[i] + m.expiries[i]
 		}
 	}
-	r.Map(27 + databases)
+	r.Map(33 + int(btoi(valkey)) + databases)
 	n("peak.allocated", m.peak)
 	n("total.allocated", m.used)
 	n("startup.allocated", m.startup)
-	n("replication.backlog", 0)
-	n("clients.slaves", 0)
+	n("replication.backlog", buffers.BufferBytes-buffers.OutputBytes)
+	n(c.Engine.Config.Words("replica.fullsync.buffer", "replicas.repl.buffer"), 0)
+	n("clients.slaves", buffers.OutputBytes)
 	n("clients.normal", m.clients)
 	n("cluster.links", 0)
+	if valkey {
+		n("cluster.slot_import", 0)
+		n("cluster.slot_export", 0)
+	}
 	n("aof.buffer", 0)
-	n("lua.caches", 0)
-	n("functions.caches", 0)
+	n("lua.caches", scripts.Eval)
+	n("functions.caches", scripts.Functions)
+	if !valkey {
+		n("script.VMs", scripts.VMEval+scripts.VMFunctions)
+	}
 	for i := range c.Engine.Keys.Len() {
 		if c.Engine.Keys.DB(i).Len() == 0 {
 			continue
 		}
 		r.BulkString("db." + strconv.Itoa(i))
-		r.Map(3)
+		r.Map(2)
 		n("overhead.hashtable.main", m.tables[i])
 		n("overhead.hashtable.expires", m.expiries[i])
-		n("overhead.hashtable.slot-to-keys", 0)
 	}
+	n("overhead.db.hashtable.lut", tables)
+	n("overhead.db.hashtable.rehashing", 0)
 	n("overhead.total", m.overhead())
+	n("db.dict.rehashing.count", 0)
 	n("keys.count", int64(m.keys))
 	n("keys.bytes-per-key", max(m.used-m.startup, 0)/int64(max(m.keys, 1))*int64(min(m.keys, 1)))
 	n("dataset.bytes", m.dataset())
@@ -166,6 +179,7 @@ func memoryStats(c *engine.Call) {
 	n("allocator.allocated", m.Allocated)
 	n("allocator.active", m.Active)
 	n("allocator.resident", m.Resident)
+	n("allocator.muzzy", 0)
 	f("allocator-fragmentation.ratio", infotext.Ratio(m.Active, m.Allocated))
 	n("allocator-fragmentation.bytes", m.Active-m.Allocated)
 	f("allocator-rss.ratio", infotext.Ratio(m.Resident, m.Active))
