@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 // DOCS.
 type Argument struct {
 	Name          string
+	Display       string // the word that stands for it in the syntax; "" means Name
 	Type          string // "string", "integer", …, "pure-token", "oneof" or "block"
 	Token         string // the word before the argument or, for a pure token, the word itself
 	Optional      bool
@@ -55,6 +57,7 @@ func (a *Argument) Flags() []string {
 // Annotations add facts that the notation of redis.io does not express:
 //
 //	score:integer           a value of another type
+//	by-pattern=pattern      a value that the syntax shows by another word
 //	condition:[NX|XX]       a name for a choice or sequence (default: the joined names of its parts, "nx_xx")
 //	change:CH               a name for a token (default: the token in lower case)
 //	members:(member)        a sequence of one
@@ -240,6 +243,8 @@ func (p *syntaxParser) word(label string) node {
 		if name, kind, ok := cutLast(word, ":"); ok && isType(kind) {
 			n.Name, n.Type, n.plain = name, kind, name
 		}
+		n.Name, n.Display, _ = strings.Cut(n.Name, "=")
+		n.plain = cmp.Or(n.Display, n.Name)
 		if n.Type == "key" {
 			n.KeySpec = min(p.keys, p.specs-1)
 			p.keys++
@@ -472,7 +477,7 @@ func (a *Argument) appendOnce(b []byte) []byte {
 		}
 		return b
 	}
-	return append(b, a.Name...)
+	return append(b, cmp.Or(a.Display, a.Name)...)
 }
 
 // PlainSyntax returns the syntax of a command without the names and types of its
@@ -488,6 +493,9 @@ func PlainSyntax(syntax string) string {
 			b.WriteString(strings.ReplaceAll(word[:len(word)-len(bare)], "(", ""))
 			name, rest, named := strings.Cut(bare, ":")
 			if !named || rest[0] != '[' && rest[0] != '(' && rest != strings.ToUpper(rest) { // no prefix of the form name:type
+				if _, display, ok := strings.Cut(name, "="); ok && named {
+					name = display
+				}
 				b.WriteString(strings.ReplaceAll(name, ")", ""))
 				break
 			}

@@ -18,7 +18,7 @@ func clusterSlotStatsRow() engine.Command {
 		Group: "cluster", Since: "8.2.0", Tips: "nondeterministic_output request_policy:all_shards",
 		Complexity: "O(N log N), N slots; with the memory, times the keys in each",
 		Summary:    "Keys, memory, processor time and bytes of each slot of this node",
-		Syntax:     "filter:(slotsrange:(SLOTSRANGE start-slot:integer end-slot:integer) | orderby:(ORDERBY metric [LIMIT limit:integer] order:[ASC|DESC]))",
+		Syntax:     "filter:(slotsrange:(SLOTSRANGE start-slot:integer end-slot:integer) | ORDERBY orderby:(metric [LIMIT limit:integer] order:[ASC|DESC]))",
 	}, Run: clusterSlotStats}
 }
 

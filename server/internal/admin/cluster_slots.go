@@ -172,7 +172,7 @@ func clusterSetslotRow() engine.Command {
 		Name: "cluster|setslot", Arity: -4, Flags: "admin stale no_async_loading",
 		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
 		Summary: "Serve a slot or not, by the ID of its node",
-		Syntax:  "slot subcommand:(IMPORTING importing:string | MIGRATING migrating:string | NODE node:string | STABLE)",
+		Syntax:  "slot subcommand:(IMPORTING importing=node-id:string | MIGRATING migrating=node-id:string | NODE node=node-id:string | STABLE)",
 	}, Run: clusterSetslot}
 }
 

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -268,7 +269,7 @@ func replyArguments(r *protocol.Reply, args []protocol.Argument) {
 		text("name", a.Name)
 		text("type", a.Type)
 		if shown {
-			text("display_text", a.Name)
+			text("display_text", cmp.Or(a.Display, a.Name))
 		}
 		if a.KeySpec >= 0 {
 			r.BulkString("key_spec_index")

@@ -31,7 +31,7 @@ func hotkeysStartRow() engine.Command {
 		Name: "hotkeys|start", Arity: -2, Flags: "admin noscript",
 		Group: "server", Since: "8.6.0", Tips: "request_policy:special", Complexity: "O(1)",
 		Summary: "Begin to measure",
-		Syntax:  "metrics:(METRICS count:integer [CPU] [NET]) [COUNT k:integer] [DURATION seconds:integer] [SAMPLE ratio:integer] [SLOTS slots:(count:integer slot:integer [slot ...])]",
+		Syntax:  "METRICS metrics:(count:integer [CPU] [NET]) [COUNT k:integer] [DURATION seconds:integer] [SAMPLE ratio:integer] [SLOTS slots:(count:integer slot:integer [slot ...])]",
 	}, Run: hotkeysStart}
 }
 

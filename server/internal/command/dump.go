@@ -195,7 +195,7 @@ func migrateRow() engine.Command {
 		Group:  "generic", Since: "2.6.0", Categories: "keyspace dangerous", Tips: "nondeterministic_output",
 		Complexity: "O(N), N bytes of the values, plus the transfer",
 		Summary:    "Move or copy keys to another server by DUMP and RESTORE",
-		Syntax:     "host port key-selector:(key | empty-string:\"\") destination-db timeout:integer [COPY@3.0.0] [REPLACE@3.0.0] authentication:[AUTH auth:string@4.0.7 | auth2:(AUTH2 username password)@6.0.0] [KEYS keys:key@3.0.6 [keys ...]]",
+		Syntax:     "host port key-selector:(key | empty-string:\"\") destination-db timeout:integer [COPY@3.0.0] [REPLACE@3.0.0] authentication:[AUTH auth=password:string@4.0.7 | auth2:(AUTH2 username password)@6.0.0] [KEYS keys=key:key@3.0.6 [key ...]]",
 		History: []string{
 			"3.0.0 `COPY`, `REPLACE`",
 			"3.0.6 `KEYS`",

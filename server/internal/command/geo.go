@@ -358,7 +358,7 @@ func georadiusRow() engine.Command {
 		Group:  "geo", Since: "3.2.0", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` or `GEOSEARCHSTORE` with `FROMLONLAT` and `BYRADIUS`",
 		Complexity: "O(log N + A + M log M), N members of the sorted set, A near the circle, M inside",
 		Summary:    "Members up to radius away from a position",
-		Syntax:     "key longitude latitude radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count-block:[COUNT count [ANY@6.2.0]] order:[ASC|DESC] [STORE key] [STOREDIST key]",
+		Syntax:     "key longitude latitude radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count-block:[COUNT count [ANY@6.2.0]] order:[ASC|DESC] store:[STORE storekey=key:key | STOREDIST storedistkey=key:key]",
 		History: []string{
 			"6.2.0 `ANY`",
 			"7.0.0 Units in upper case",
@@ -402,7 +402,7 @@ func georadiusbymemberRow() engine.Command {
 		Group:  "geo", Since: "3.2.0", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` or `GEOSEARCHSTORE` with `FROMMEMBER` and `BYRADIUS`",
 		Complexity: "O(log N + A + M log M), N members of the sorted set, A near the circle, M inside",
 		Summary:    "Members up to radius away from member",
-		Syntax:     "key member radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count-block:[COUNT count [ANY]] order:[ASC|DESC] [STORE key] [STOREDIST key]",
+		Syntax:     "key member radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count-block:[COUNT count [ANY]] order:[ASC|DESC] store:[STORE storekey=key:key | STOREDIST storedistkey=key:key]",
 		History:    []string{"6.2.0 `ANY`", "7.0.0 Units in upper case"},
 	}, Run: georadiusbymember}
 }

@@ -111,7 +111,7 @@ func sortCommandRow() engine.Command {
 		Group:  "generic", Since: "1.0.0", Categories: "set sortedset list dangerous",
 		Complexity: "O(N + M log M), N elements, M sorted; O(N) without sorting",
 		Summary:    "Sort the elements of a list, set or sorted set, and return or store them",
-		Syntax:     "key [BY by-pattern:pattern#1] limit:[LIMIT offset count] [GET get-pattern:pattern#1 [GET get-pattern ...]] order:[ASC|DESC] [sorting:ALPHA] [STORE destination#2]",
+		Syntax:     "key [BY by-pattern=pattern:pattern#1] limit:[LIMIT offset count] [GET get-pattern=pattern:pattern#1 [GET pattern ...]] order:[ASC|DESC] [sorting:ALPHA] [STORE destination#2]",
 	}, Run: sortCommand}
 }
 
@@ -125,7 +125,7 @@ func sortRoRow() engine.Command {
 		Group:  "generic", Since: "7.0.0", Categories: "set sortedset list dangerous",
 		Complexity: "O(N + M log M), N elements, M sorted; O(N) without sorting",
 		Summary:    "As SORT, without STORE",
-		Syntax:     "key [BY by-pattern:pattern#1] limit:[LIMIT offset count] [GET get-pattern:pattern#1 [GET get-pattern ...]] order:[ASC|DESC] [sorting:ALPHA]",
+		Syntax:     "key [BY by-pattern=pattern:pattern#1] limit:[LIMIT offset count] [GET get-pattern=pattern:pattern#1 [GET pattern ...]] order:[ASC|DESC] [sorting:ALPHA]",
 	}, Run: sortRo}
 }
 

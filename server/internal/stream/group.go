@@ -100,7 +100,7 @@ func xgroupCreateRow() engine.Command {
 		Name: "xgroup|create", Arity: -5, Flags: "write denyoom", Keys: "2 RW insert",
 		Group: "stream", Since: "5.0.0", Complexity: "O(G), G groups of the stream",
 		Summary: "Add a group to a stream",
-		Syntax:  "key group id-selector:(id | new-id:$) [MKSTREAM] [ENTRIESREAD entriesread:integer]",
+		Syntax:  "key group id-selector:(id | new-id:$) [MKSTREAM] [ENTRIESREAD entriesread=entries-read:integer]",
 		History: []string{"7.0.0 `ENTRIESREAD`"},
 	}, Run: xgroupCreate}
 }
@@ -252,7 +252,7 @@ func xgroupSetidRow() engine.Command {
 		Name: "xgroup|setid", Arity: -5, Flags: "write", Keys: "2 RW update",
 		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
 		Summary: "Set the last ID that a group has delivered",
-		Syntax:  "key group id-selector:(id | new-id:$) [ENTRIESREAD entriesread:integer]",
+		Syntax:  "key group id-selector:(id | new-id:$) [ENTRIESREAD entriesread=entries-read:integer]",
 		History: []string{"7.0.0 `ENTRIESREAD`"},
 	}, Run: xgroupSetid}
 }
