@@ -396,6 +396,7 @@ func linsert(c *engine.Call) {
 		c.Reply.Int(0)
 		return
 	}
+	l.Expect(len(b), c.Limits().ListMaxListpackSize)
 	i := 0
 	for e := range l.Forward(0) {
 		if bytes.Equal(e, pivot) {
@@ -806,6 +807,7 @@ func lset(c *engine.Call) {
 	if !c.OK() {
 		return
 	}
+	l.Expect(len(b), c.Limits().ListMaxListpackSize)
 	i, ok := index(at, l.Len())
 	if !ok {
 		c.Reply.Error("ERR index out of range")

@@ -534,10 +534,19 @@ func (l *List) Fit(listMaxListpackSize int) {
 	l.large = !l.within(listMaxListpackSize, 1) || l.large && !l.within(listMaxListpackSize, 2)
 }
 
+// Expect updates the same before an element of so many bytes is inserted, or replaces another:
+// Redis counts both then, and an element that finds no place, too.
+func (l *List) Expect(size, listMaxListpackSize int) {
+	bytes, entries := listNode(listMaxListpackSize)
+	l.large = l.large || l.size+frame+size > bytes || l.n+1 > entries
+}
+
+// frame is the size of the header and the end of a listpack.
+const frame = 7
+
 // within reports whether the list fits 1/part of the limit list-max-listpack-size.
 func (l *List) within(listMaxListpackSize, part int) bool {
 	bytes, entries := listNode(listMaxListpackSize)
-	const frame = 7 // header and end of a listpack
 	return l.size+frame <= bytes/part && l.n <= entries/part
 }
 
