@@ -309,6 +309,103 @@ func TestRedirection(t *testing.T) {
 	expect(c, "SET a 1", "+OK\r\n")
 }
 
+// TestBlockedClientsOutliveFailover checks that clients wait on while a failover hands over:
+// with its end those end that a replica cannot serve, and if the replica refuses, none does.
+// Clients that understand REDIRECT wait meanwhile with what they send, because the replica
+// would send them back.
+func TestBlockedClientsOutliveFailover(t *testing.T) {
+	const forced = "-UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)\r\n"
+	run := func(t *testing.T, refused bool) {
+		gate, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer gate.Close()
+		_, port, _ := net.SplitHostPort(gate.Addr().String())
+		primary, replica := zsetdNode(t, nil), zsetdNode(t, map[string]string{"replica-announce-port": port})
+		replica.follow(primary)
+		if refused {
+			replica.run("ACL SETUSER default -psync")
+		}
+		redirected := "-REDIRECT " + gate.Addr().String() + "\r\n"
+		clients := []struct {
+			state, line   string
+			wait          bool // it is sent before the failover
+			want, refused string
+			c             *client
+		}{
+			{line: "BLPOP plain 0", wait: true, want: forced, refused: "*2\r\n$5\r\nplain\r\n$1\r\na\r\n"},
+			{state: "CLIENT CAPA redirect", line: "BLPOP able 0", wait: true, want: redirected, refused: "*2\r\n$4\r\nable\r\n$1\r\na\r\n"},
+			{state: "CLIENT CAPA redirect;READONLY", line: "XREAD BLOCK 0 STREAMS s $", wait: true, want: "*1\r\n*2\r\n$1\r\ns\r\n*1\r\n*2\r\n$3\r\n1-1\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"},
+			{state: "CLIENT CAPA redirect", line: "GET k", want: redirected, refused: "$-1\r\n"},
+		}
+		send := func(wait bool) {
+			for i := range clients {
+				c := &clients[i]
+				if c.wait != wait {
+					continue
+				}
+				nc, err := net.Dial("tcp", primary.addr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { nc.Close() })
+				c.c = &client{nc: nc, r: bufio.NewReader(nc)}
+				for line := range strings.SplitSeq(c.state, ";") {
+					if line != "" {
+						c.c.roundtrip(t, strings.Fields(line)...)
+					}
+				}
+				if err := c.c.send(transcript.AppendCommand(nil, strings.Fields(c.line))); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		send(true)
+		wait.Until(t, "the clients wait", func() bool { return primary.info("blocked_clients") == "3" })
+		primary.run("FAILOVER TO 127.0.0.1 " + port + " TIMEOUT 60000")
+		link, err := gate.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if state := primary.info("master_failover_state"); state != "failover-in-progress" {
+			t.Fatal(state)
+		}
+		send(false)
+		wait.Until(t, "all clients wait", func() bool { return primary.info("blocked_clients") == "4" })
+		onward, err := net.Dial("tcp", replica.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			io.Copy(onward, link)
+			onward.Close()
+		}()
+		go func() {
+			io.Copy(link, onward)
+			link.Close()
+		}()
+		wait.Until(t, "the failover is over", func() bool { return primary.info("master_failover_state") == "no-failover" })
+		after := replica
+		if refused {
+			after = primary
+			primary.run("RPUSH plain a", "RPUSH able a")
+		}
+		after.run("XADD s 1-1 a b")
+		for _, c := range clients {
+			want := c.want
+			if refused && c.refused != "" {
+				want = c.refused
+			}
+			if got, err := c.c.receive(patience); got != want {
+				t.Errorf("%s: %q, %v, want %q", c.line, got, err, want)
+			}
+		}
+	}
+	t.Run("taken over", func(t *testing.T) { run(t, false) })
+	t.Run("refused", func(t *testing.T) { run(t, true) })
+}
+
 // TestFailoverKeepsPause checks that a failover ends its own pause only, and that commands
 // which CLIENT PAUSE has postponed wait on: Sentinels end their clients meanwhile.
 func TestFailoverKeepsPause(t *testing.T) {

@@ -18,6 +18,7 @@ type following struct {
 	Linked    bool        // it has the data of its primary, and receives the stream
 	Whole     bool        // its data are those of a stream at some offset, also while it is not linked
 	Replacing bool        // the data of its primary are loaded, while its old ones serve
+	Yielding  bool        // a failover hands over to the replica that it follows, which may refuse
 
 	Incoming atomic.Int64 // bytes of keys and values that are loaded beside those that it has; no lock
 }
@@ -147,13 +148,21 @@ func (srv *Engine) redirection() string {
 
 // redirects replies the address of the primary to a command that reads or writes data,
 // unless the client has sent READONLY and the command reads. Queueing fails, and EXEC
-// ends the transaction.
+// ends the transaction. While the server yields, the command waits for the end of the
+// failover: both servers are replicas, and each would name the other.
 func (s *Session) redirects(cmd *Command, argv [][]byte, _ int) bool {
 	away := protocol.Write
 	if !s.Readonly {
 		away |= protocol.ReadOnly
 	}
-	return s.effectsOf(cmd, argv).Has(away) && s.refersElsewhere(cmd, s.Engine.redirection())
+	switch {
+	case !s.effectsOf(cmd, argv).Has(away):
+		return false
+	case s.Engine.Yielding:
+		s.Engine.postpone(s, argv)
+		return true
+	}
+	return s.refersElsewhere(cmd, s.Engine.redirection())
 }
 
 // UnblockAll ends the waits of blocked clients with an error, and closes their connections:

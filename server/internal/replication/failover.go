@@ -143,10 +143,12 @@ func (p *Primary) considerFailover(now time.Time) {
 	}
 }
 
-// handOver follows the replica, which is asked to become the primary.
+// handOver follows the replica, which is asked to become the primary. Blocked clients wait on
+// until it has answered: if it refuses, they wait as before.
 func (p *Primary) handOver(host string, port int64) {
 	p.log.Info("failover: following the replica", "replica", net.JoinHostPort(host, strconv.FormatInt(port, 10)))
 	p.failover.state = handingOver
+	p.engine.Yielding = true
 	p.follow(host, port)
 }
 
@@ -163,6 +165,7 @@ func (p *Primary) abortFailover(why string) {
 func (p *Primary) endFailover() {
 	resume := p.failover.resume
 	p.failover = failover{}
+	p.engine.Yielding = false
 	resume()
 }
 
@@ -172,6 +175,7 @@ func (l *link) answered(err error) {
 	switch p := l.p; {
 	case p.failover.state != handingOver:
 	case err == nil:
+		p.engine.UnblockAll()
 		p.endFailover()
 	case errors.As(err, &refused):
 		p.log.Warn("Failover target rejected psync request", "error", err)

@@ -88,7 +88,9 @@ func (p *Primary) follow(host string, port int64) {
 	e.Linked = false
 	e.Keys.Standby(true)
 	p.link = next
-	e.UnblockAll()
+	if !e.Yielding {
+		e.UnblockAll()
+	}
 	e.Config.ReplicaOf = host + " " + strconv.FormatInt(port, 10)
 	p.log.Info("following a primary", "primary", next.name())
 	next.start()
