@@ -70,6 +70,10 @@ type Limits struct {
 	// Unauthenticated restricts a client that has to authenticate to 10 arguments
 	// of at most 16 384 bytes.
 	Unauthenticated bool
+
+	// Valkey makes requests those of Valkey 9: each length and each bulk string must end with
+	// CR LF, and a word of an inline command may have quotes anywhere.
+	Valkey bool
 }
 
 const (
@@ -138,7 +142,7 @@ func (r *Reader) Space() []byte {
 		if len(r.large) < r.bulkLen+2 {
 			return r.largeSpace()
 		}
-		r.finishLarge() // Next has not run since the argument became complete: the transport applies backpressure
+		r.finishLarge() // Next has not run since the argument became complete: the transport applies backpressure; it returns the error
 	}
 	from := r.pos // first byte that is still in use
 	if r.pinned {
@@ -274,8 +278,12 @@ func (r *Reader) largeSpace() []byte {
 	return r.large[len(r.large):cap(r.large)]
 }
 
-// finishLarge completes the argument of a large bulk that has arrived.
+// finishLarge completes the argument of a large bulk that has arrived, or sets err.
 func (r *Reader) finishLarge() {
+	if !r.endsBulk(r.large[r.bulkLen:]) {
+		r.fail(errLineEnd)
+		return
+	}
 	r.resolveSpans()
 	r.args = append(r.args, r.large[:r.bulkLen:r.bulkLen])
 	r.retained += cap(r.large)
@@ -400,19 +408,22 @@ func (r *Reader) Next(dst [][]byte) (args [][]byte, ok bool, err error) {
 			r.bulkLen = int(n)
 		}
 		n := r.bulkLen
-		// The two bytes after a bulk are skipped without a check, as in Redis.
 		switch {
 		case r.large != nil:
 			if len(r.large) < n+2 {
 				return dst, false, nil
 			}
-			r.finishLarge()
+			if r.finishLarge(); r.err != nil {
+				return dst, false, r.err
+			}
 			continue
 		case r.end-r.pos < n+2:
 			if n >= minLarge {
 				r.startLarge()
 			}
 			return dst, false, nil
+		case !r.endsBulk(r.buf[r.pos+n:]):
+			return dst, false, r.fail(errLineEnd)
 		default:
 			r.spans = append(r.spans, span{r.pos, n})
 			r.pos += n + 2
@@ -432,6 +443,10 @@ func (r *Reader) Next(dst [][]byte) (args [][]byte, ok bool, err error) {
 	return dst, true, nil
 }
 
+// endsBulk reports whether two bytes may end a bulk string: any may, as in Redis, unless
+// Limits.Valkey is set.
+func (r *Reader) endsBulk(b []byte) bool { return !r.Limits.Valkey || b[0] == '\r' && b[1] == '\n' }
+
 // fastNext is the fast path of Next for most commands: up to nine arguments of up to
 // 999 bytes that have all arrived. It is one pass without parser state, which loads the
 // header of an argument as one word. It also examines the beginning of an incomplete
@@ -441,8 +456,9 @@ func (r *Reader) fastNext(dst [][]byte) (args [][]byte, ok bool) {
 	if have < 4 || b[0] != '*' || b[2] != '\r' || r.Limits.belowFastPath() {
 		return dst, false
 	}
+	strict := r.Limits.Valkey
 	n := int(b[1] - '0')
-	if n < 1 || n > 9 {
+	if n < 1 || n > 9 || strict && b[3] != '\n' {
 		return dst, false
 	}
 	if cap(dst)-len(dst) < n {
@@ -478,8 +494,8 @@ func (r *Reader) fastNext(dst [][]byte) (args [][]byte, ok bool) {
 			}
 		}
 		end := at + size
-		if end+2 > have {
-			return dst, false
+		if end+2 > have || strict && (b[at-1] != '\n' || b[end] != '\r' || b[end+1] != '\n') {
+			return dst, false // the general path waits, or finds the error
 		}
 		args[i] = b[at:end:end]
 		at = end + 2
@@ -502,6 +518,7 @@ const (
 	errBulk                     = "Protocol error: invalid bulk length"
 	errUnauthenticatedMultibulk = "Protocol error: unauthenticated multibulk length"
 	errUnauthenticatedBulk      = "Protocol error: unauthenticated bulk length"
+	errLineEnd                  = "Protocol error: invalid CRLF in request"
 	errQuotes                   = "Protocol error: unbalanced quotes in request"
 )
 
@@ -543,7 +560,7 @@ func (r *Reader) parseLength(kind byte) (n int64, ok bool) {
 			}
 			n = n*10 + int64(c)
 		}
-		if i+1 < len(line) && line[i] == '\r' && line[0] == kind && i > 1 && (line[1] != '0' || i == 2) {
+		if i+1 < len(line) && line[i] == '\r' && (line[i+1] == '\n' || !r.Limits.Valkey) && line[0] == kind && i > 1 && (line[1] != '0' || i == 2) {
 			r.pos += i + 2
 			r.scan = r.pos
 			return n, true
@@ -553,7 +570,7 @@ func (r *Reader) parseLength(kind byte) (n int64, ok bool) {
 	if kind == '$' {
 		invalid, tooBig = errBulk, errBigBulk
 	}
-	// As in Redis, the line ends with CR and an arbitrary byte, and is validated
+	// As in Redis, the line ends with CR and an arbitrary byte, in Valkey LF, and is validated
 	// when it is complete.
 	cr, ok := r.findLineEnd('\r', tooBig)
 	if !ok || cr+1 == r.end {
@@ -564,6 +581,10 @@ func (r *Reader) parseLength(kind byte) (n int64, ok bool) {
 			first = ' '
 		}
 		r.fail("Protocol error: expected '$', got '" + string([]byte{first}) + "'")
+		return 0, false
+	}
+	if r.Limits.Valkey && r.buf[cr+1] != '\n' {
+		r.fail(errLineEnd)
 		return 0, false
 	}
 	if n, ok = ParseInt(r.buf[r.pos+1 : cr]); !ok {
@@ -613,7 +634,7 @@ func (r *Reader) parseInline(dst [][]byte) (args [][]byte, ok bool) {
 	if n := len(line); n > 0 && line[n-1] == '\r' {
 		line = line[:n-1]
 	}
-	if args, ok = SplitArgs(dst, line); !ok {
+	if args, ok = splitArgs(dst, line, r.Limits.Valkey); !ok {
 		r.fail(errQuotes)
 		return dst, false
 	}
@@ -634,6 +655,11 @@ func (r *Reader) parseInline(dst [][]byte) (args [][]byte, ok bool) {
 // The words are slices of line. SplitArgs overwrites bytes of line within quoted
 // text instead of allocating. O(len(line)).
 func SplitArgs(dst [][]byte, line []byte) (args [][]byte, ok bool) {
+	return splitArgs(dst, line, false)
+}
+
+// splitArgs is SplitArgs. If mixed is set, a word may go on after a closing quote.
+func splitArgs(dst [][]byte, line []byte, mixed bool) (args [][]byte, ok bool) {
 	args = dst
 	for i := 0; ; {
 		for i < len(line) && isSpace(line[i]) {
@@ -642,16 +668,26 @@ func SplitArgs(dst [][]byte, line []byte) (args [][]byte, ok bool) {
 		if i == len(line) {
 			return args, true
 		}
-		start := i
+		start, end := i, i // of the word, and of what it denotes so far
 		// \v and \f are skipped between words but do not end a word, as in Redis.
-		for i < len(line) && line[i] != '"' && line[i] != '\'' && !endsWord(line[i]) {
-			i++
-		}
-		end := i
-		if i < len(line) && !endsWord(line[i]) {
+		for i < len(line) && !endsWord(line[i]) {
 			var n int
-			if n, i = unquote(line[end:end], line, i); n < 0 {
-				return dst, false
+			if line[i] == '"' || line[i] == '\'' {
+				if n, i = unquote(line[end:end], line, i); n < 0 || !mixed && i < len(line) && !isSpace(line[i]) {
+					return dst, false
+				}
+				end += n
+				if !mixed {
+					break
+				}
+				continue
+			}
+			from := i
+			for i < len(line) && line[i] != '"' && line[i] != '\'' && !endsWord(line[i]) {
+				i++
+			}
+			if n = i - from; end < from {
+				copy(line[end:], line[from:i])
 			}
 			end += n
 		}
@@ -660,18 +696,14 @@ func SplitArgs(dst [][]byte, line []byte) (args [][]byte, ok bool) {
 }
 
 // unquote appends the content of the quotes that open at line[i] to dst. It returns
-// the number of bytes, -1 if the quotes are unbalanced, and the index after them.
+// the number of bytes, -1 if a quote does not close them, and the index after them.
 func unquote(dst, line []byte, i int) (n, next int) {
 	quote := line[i]
 	for i++; i < len(line); i++ {
 		c := line[i]
 		switch {
 		case c == quote:
-			i++
-			if i < len(line) && !isSpace(line[i]) {
-				return -1, i
-			}
-			return len(dst), i
+			return len(dst), i + 1
 		case c == '\\' && i+1 < len(line) && quote == '\'':
 			if line[i+1] == '\'' {
 				c = '\''

@@ -217,6 +217,43 @@ func TestReaderMatchesRedis(t *testing.T) {
 	}
 }
 
+// TestReaderOfValkey parses requests with Limits.Valkey. The results are those of Valkey 9.1.2.
+func TestReaderOfValkey(t *testing.T) {
+	long := strings.Repeat("x", 40_000)
+	header := fmt.Sprintf("*2\r\n$3\r\nGET\r\n$%d\r\n", len(long))
+	for _, c := range []struct {
+		in   string
+		want []string
+	}{
+		{ping + "*0\r\n*-1\r\n" + bulks("GET", long) + ping, []string{formatted("PING"), formatted("GET", long), formatted("PING")}},
+		{ping + "*1\rx", []string{formatted("PING"), errLineEnd}},
+		{"*0\rx" + ping, []string{errLineEnd}},
+		{"*x\rx", []string{errLineEnd}},
+		{"*1xx", nil},
+		{"*1x\n$4\r\nPING\r\n", []string{errMultibulk}},
+		{"*1\r\n$4\rxPING\r\n", []string{errLineEnd}},
+		{"*1\r\n$4x\nPING\r\n", []string{errBulk}},
+		{"*1\r\n:4\rxPING\r\n", []string{"Protocol error: expected '$', got ':'"}},
+		{"*1\r\n$4\r\nPING\rx" + ping, []string{errLineEnd}},
+		{"*1\r\n$4\r\nPINGx\n" + ping, []string{errLineEnd}},
+		{"*2\r\n$4\r\nPINGxx$1\r\na\r\n", []string{errLineEnd}},
+		{ping + header + long + "x\n" + ping, []string{formatted("PING"), errLineEnd}},
+		{header + long + "\rx", []string{errLineEnd}},
+		{header + long + "x", nil},
+		{`PING "a"b'c d' e` + "\r\n", []string{formatted("PING", "abc d", "e")}},
+		{`SET a'-'b"\x41\""c "" ''` + "\r\n", []string{formatted("SET", `a-bA"c`, "", "")}},
+		{`PING """a"` + "\n", []string{formatted("PING", "a")}},
+		{`PING "a"b"` + "\r\n", []string{errQuotes}},
+		{"PING \"a\"\vb\r\n", []string{formatted("PING", "a\vb")}},
+	} {
+		for _, sizes := range [][]int{nil, {1}, {2}, {3, 1, 5}, {20, 30_000}} {
+			if got := feed(t, &Reader{Limits: Limits{Valkey: true}}, c.in, sizes...); !slices.Equal(got, c.want) {
+				t.Errorf("%.80q in pieces of %v:\n got %.200q\nwant %.200q", c.in, sizes, got, c.want)
+			}
+		}
+	}
+}
+
 func TestReaderUnauthenticated(t *testing.T) {
 	ten := slices.Repeat([]string{"a"}, 10)
 	for _, c := range []struct {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/internal/transcript"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // TestDialectOfValkey sends lines to a server with the dialect of Valkey and, where it is
@@ -102,6 +103,17 @@ func TestDialectOfValkey(t *testing.T) {
 				t.Errorf("%s: %q; want %q", x.line, got, x.reply)
 			}
 		}
+		for _, raw := range []struct{ request, reply string }{
+			{"ECHO a\"b\"'c'\r\n", "$3\r\nabc\r\n"},
+			{"*1\r\n$4\r\nPINGxx", "-ERR Protocol error: invalid CRLF in request\r\n"},
+		} {
+			if err := p.events.send([]byte(raw.request)); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := p.events.receive(patience); got != raw.reply {
+				t.Errorf("%q: %q, %v; want %q", raw.request, got, err, raw.reply)
+			}
+		}
 	}
 	t.Run("zsetd", func(t *testing.T) {
 		p := ownPeer(t, server.Options{Config: map[string]string{"dialect": "valkey"}})
@@ -112,6 +124,65 @@ func TestDialectOfValkey(t *testing.T) {
 		if got := p.do("FUNCTION", "LOAD", "#!lua name=x\nredis.register_function('f', function() end)"); got != "$1\r\nx\r\n" {
 			t.Errorf("a library that uses the table redis: %q", got)
 		}
+	})
+	t.Run("Valkey", func(t *testing.T) { compare(t, newerServers()[1].start(t)) })
+}
+
+// TestEventsOfValkey compares events, and how calls count that another client has ended, with
+// those of Valkey 9, as TestDialectOfValkey does replies.
+func TestEventsOfValkey(t *testing.T) {
+	exchanges := []struct{ line, events string }{
+		{"SET k 1 PXAT 1", ""},
+		{"SET k 1 NX EXAT 1", ""},
+		{"SET k 1", "set k"},
+		{"SET k 1 NX PXAT 1", ""},
+		{"SET k 1 GET PXAT 1", "expired k"},
+		{"SET k 1 XX PXAT 1", ""},
+		{"RPUSH k 1", "rpush k"},
+		{"SET k 1 EXAT 1", "expired k"},
+		{"SET k 1", "set k"},
+		{"GETEX k PXAT 1", "expired k"},
+		{"SET k 1", "set k"},
+		{"EXPIRE k 0", "expired k"},
+		{"SET k 1 PX 100000", "set k, expire k"},
+	}
+	compare := func(t *testing.T, p *peer) {
+		p.do("CONFIG", "SET", "notify-keyspace-events", "EA")
+		p.events.roundtrip(t, "PSUBSCRIBE", "__keyevent*")
+		p.events.roundtrip(t, "SUBSCRIBE", endOfBatch)
+		for _, x := range exchanges {
+			p.do(strings.Fields(x.line)...)
+			p.do("PUBLISH", endOfBatch, "")
+			var events []string
+			for {
+				r, err := p.events.receive(patience)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if strings.Contains(r, endOfBatch) {
+					break
+				}
+				words := strings.Split(r, "\r\n") // pmessage, pattern, channel, payload
+				_, event, _ := strings.Cut(words[6], "__:")
+				events = append(events, event+" "+words[8])
+			}
+			if got := strings.Join(events, ", "); got != x.events {
+				t.Errorf("%s: %q; want %q", x.line, got, x.events)
+			}
+		}
+		p.events.roundtrip(t, "RESET")
+		_, id, _ := strings.Cut(strings.TrimSpace(p.events.roundtrip(t, "CLIENT", "ID")), ":")
+		if err := p.events.send([]byte("BLPOP none 0\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		wait.Until(t, "the client is blocked", func() bool { return p.info("blocked_clients") == "1" })
+		p.do("CLIENT", "UNBLOCK", id, "ERROR")
+		if got := p.do("INFO", "commandstats"); !strings.Contains(got, "rejected_calls=1,failed_calls=0\r\n") {
+			t.Errorf("BLPOP that CLIENT UNBLOCK ends: %s", got)
+		}
+	}
+	t.Run("zsetd", func(t *testing.T) {
+		compare(t, ownPeer(t, server.Options{Config: map[string]string{"dialect": "valkey"}}))
 	})
 	t.Run("Valkey", func(t *testing.T) { compare(t, newerServers()[1].start(t)) })
 }

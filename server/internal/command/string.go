@@ -207,7 +207,11 @@ func setString(c *engine.Call, key, value []byte, o setOptions) {
 	default:
 		c.Reply.OK()
 	}
-	if done {
+	switch {
+	case !done:
+	case o.Set && c.Past(o.Deadline) && c.Engine.Config.Valkey():
+		c.DropPast(key)
+	default:
 		store(c, key, value, e, o.Expiry)
 	}
 }

@@ -90,7 +90,7 @@ func (srv *Engine) applyConfig() {
 	srv.limitMemory()
 	srv.limitMetering()
 	srv.limits.Store(&inputLimits{
-		reader:       protocol.Limits{MaxBulk: ClampInt(c.ProtoMaxBulk)},
+		reader:       protocol.Limits{MaxBulk: ClampInt(c.ProtoMaxBulk), Valkey: c.Valkey()},
 		queryBuffer:  ClampInt(c.QueryBufferLimit),
 		lagging:      c.LeastSoftLimit(),
 		weighClients: c.MaxmemoryClients != 0,

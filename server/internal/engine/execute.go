@@ -40,7 +40,7 @@ func (c *Call) execute(cmd *Command, argv [][]byte, names int, db *keyspace.DB, 
 		s.trackKeys(cmd, argv)
 	}
 	if c.Reply.IsErrorAt(mark) {
-		c.countFailure(mark)
+		c.countFailure(mark, &c.Command.Stats.Failed)
 	}
 }
 
@@ -95,7 +95,11 @@ func (s *Session) EndWait(w *Waiter, reply func(*protocol.Reply)) {
 	c.Command, c.Argv, c.DB, c.mark, c.secret, c.Counted = w.cmd, w.argv, w.db, mark, nil, false
 	reply(&s.Out)
 	if c.Reply.IsErrorAt(mark) {
-		c.countFailure(mark)
+		calls := &w.cmd.Stats.Failed
+		if s.Engine.Config.Valkey() {
+			calls = &w.cmd.Stats.Rejected
+		}
+		c.countFailure(mark, calls)
 	}
 	s.finish(w, mark, s.Engine.At)
 }

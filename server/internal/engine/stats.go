@@ -180,13 +180,14 @@ func (st *commandStats) ran(took time.Duration, bucket int, tracked bool) {
 	}
 }
 
-// countFailure counts a call whose reply, which begins at mark, is an error.
-func (c *Call) countFailure(mark int) {
+// countFailure counts a call whose reply, which begins at mark, is an error, in calls: those of
+// its command that failed, or that were rejected.
+func (c *Call) countFailure(mark int, calls *int64) {
 	if c.Session.countsApart(c.Command) {
 		c.Engine.ApartErrors++
 		return
 	}
-	c.Command.Stats.Failed++
+	*calls++
 	if !c.Counted {
 		line, _, _ := bytes.Cut(c.Reply.Bytes()[mark+1:], []byte{'\r'})
 		c.Engine.countError(protocol.View(line))
