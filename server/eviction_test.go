@@ -351,6 +351,16 @@ func TestInvalidationsDoNotEvict(t *testing.T) {
 	}
 }
 
+// TestClientsWithinHighestLimit checks that a percentage of the highest maxmemory is no small
+// number.
+func TestClientsWithinHighestLimit(t *testing.T) {
+	_, addr := start(t, map[string]string{"maxmemory": "9223372036854775807", "maxmemory-clients": "100%"})
+	c := dialRaw(t, addr)
+	c.send("SET k v\r\nPING\r\n")
+	c.expect("OK")
+	c.expect("PONG")
+}
+
 // TestClientsGoBeforeKeys checks that no key is evicted because of the memory of clients
 // that are disconnected by maxmemory-clients.
 func TestClientsGoBeforeKeys(t *testing.T) {

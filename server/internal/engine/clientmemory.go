@@ -64,7 +64,7 @@ func (srv *Engine) limitClients() {
 	was := m.limit
 	switch n := srv.Config.MaxmemoryClients; {
 	case n < 0:
-		m.limit = int64(float64(srv.Config.Maxmemory) * float64(-n) / 100)
+		m.limit = srv.Config.Maxmemory/100*-n + srv.Config.Maxmemory%100*-n/100
 	default:
 		m.limit = n
 	}
