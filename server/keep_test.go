@@ -422,6 +422,18 @@ func TestShutdownSaves(t *testing.T) {
 	}
 }
 
+// TestSaveInTransaction checks the reply of BGSAVE within MULTI: the save begins after EXEC.
+func TestSaveInTransaction(t *testing.T) {
+	srv := keep(t, filepath.Join(t.TempDir(), "k.db"), map[string]string{"save": ""})
+	c := dialKeep(t, srv)
+	c.send("MULTI\r\nBGSAVE\r\nEXEC\r\n")
+	c.expect("OK")
+	c.expect("QUEUED")
+	if got := fmt.Sprint(c.reply()); got != "[Background saving scheduled]" {
+		t.Error(got)
+	}
+}
+
 // TestShutdownCompletesBGSAVE checks that a stop without save rules completes a save that a
 // client has requested.
 func TestShutdownCompletesBGSAVE(t *testing.T) {

@@ -73,7 +73,11 @@ func bgsave(c *engine.Call) {
 	default:
 		k.SaveRequested = true
 		k.Wake()
-		c.Reply.Status("Background saving started")
+		if c.Nested {
+			c.Reply.Status("Background saving scheduled")
+		} else {
+			c.Reply.Status("Background saving started")
+		}
 	}
 }
 
