@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -103,6 +104,10 @@ func TestDialectOfValkey(t *testing.T) {
 				t.Errorf("%s: %q; want %q", x.line, got, x.reply)
 			}
 		}
+		p.events.roundtrip(t, "HELLO", "3")
+		if got := p.events.roundtrip(t, "COMMAND", "INFO", "ping"); !strings.HasSuffix(got, "~0\r\n*0\r\n") {
+			t.Errorf("the subcommands of a command without any: %q", got)
+		}
 		for _, raw := range []struct{ request, reply string }{
 			{"ECHO a\"b\"'c'\r\n", "$3\r\nabc\r\n"},
 			{"*1\r\n$4\r\nPINGxx", "-ERR Protocol error: invalid CRLF in request\r\n"},
@@ -179,6 +184,21 @@ func TestEventsOfValkey(t *testing.T) {
 		p.do("CLIENT", "UNBLOCK", id, "ERROR")
 		if got := p.do("INFO", "commandstats"); !strings.Contains(got, "rejected_calls=1,failed_calls=0\r\n") {
 			t.Errorf("BLPOP that CLIENT UNBLOCK ends: %s", got)
+		}
+		p.do("CONFIG", "RESETSTAT")
+		for i := range 128 {
+			p.do("EVAL", "return redis.error_reply(ARGV[1] .. ' x')", "0", strconv.Itoa(i))
+		}
+		p.do("EVAL", "return 1 + {}", "0")
+		p.do("EVAL", "return redis.error_reply('LAST x')", "0")
+		p.do("EVALSHA", "abc", "0")
+		p.do("EVAL", "return redis.call('LPOP', 'none', 'x')", "0")
+		p.do("EVAL", "x(", "0")
+		got := p.do("INFO", "errorstats")
+		for _, want := range []string{"OVERFLOW:count=2", "stat_127:count=1", "NOSCRIPT:count=1", "_ERR:count=2"} {
+			if !strings.Contains(got, want+"\r\n") {
+				t.Errorf("errors after 128 codes: %s; want %s", got, want)
+			}
 		}
 	}
 	t.Run("zsetd", func(t *testing.T) {

@@ -95,11 +95,12 @@ func commandInfos(c *engine.Call, list []*engine.Command) {
 			c.Reply.Null()
 			continue
 		}
-		replyInfo(c.Reply, cmd.Spec)
+		replyInfo(c, cmd.Spec)
 	}
 }
 
-func replyInfo(r *protocol.Reply, c *protocol.Command) {
+func replyInfo(call *engine.Call, c *protocol.Command) {
+	r := call.Reply
 	r.Array(10)
 	r.BulkString(c.Name)
 	r.Int(int64(c.Arity))
@@ -119,13 +120,13 @@ func replyInfo(r *protocol.Reply, c *protocol.Command) {
 		replyKeySpec(r, &specs[i])
 	}
 	subs := c.Subcommands()
-	if len(subs) == 0 {
-		r.Set(0) // an array for some commands
+	if len(subs) == 0 && !call.Engine.Config.Valkey() {
+		r.Set(0)
 		return
 	}
 	r.Array(len(subs))
 	for _, sub := range subs {
-		replyInfo(r, sub)
+		replyInfo(call, sub)
 	}
 }
 

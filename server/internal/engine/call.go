@@ -36,6 +36,7 @@ type Call struct {
 	mark         int   // where the reply begins
 	secret       []int // indexes of arguments to redact; see redact
 	Counted      bool  // the error that it replies has been counted, with the command of a script
+	Invented     bool  // the error that it replies is one of a script's own
 }
 
 // ErrWrongType is the error of a command on a key of another type; ErrNoSuchKey, of a

@@ -295,7 +295,7 @@ func (s *Session) refersElsewhere(cmd *Command, msg string) bool {
 		s.aborted = true
 	}
 	s.replyError(msg)
-	s.Engine.countError(msg)
+	s.Engine.countError(msg, false)
 	return true
 }
 

@@ -20,7 +20,7 @@ import (
 func (c *Call) execute(cmd *Command, argv [][]byte, names int, db *keyspace.DB, mark int) {
 	s := c.Session
 	c.Args = protocol.NewArgs(argv[names:])
-	c.Command, c.Argv, c.DB, c.mark, c.secret, c.Counted, c.stillBlocked = cmd, argv, db, mark, nil, false, false
+	c.Command, c.Argv, c.DB, c.mark, c.secret, c.Counted, c.Invented, c.stillBlocked = cmd, argv, db, mark, nil, false, false, false
 	c.Engine.Keys.NoTouch = s.NoTouch && !cmd.Touches || c.Engine.MemoryState.byChange
 	apart, hits, misses := s.Apart && s.countsApart(cmd) && !cmd.RunsQueue, int64(0), int64(0)
 	if apart {
@@ -92,7 +92,7 @@ func (s *Session) peerClosed() bool { return s.Conn != nil && s.Conn.Ended() }
 func (s *Session) EndWait(w *Waiter, reply func(*protocol.Reply)) {
 	c := &s.Call
 	mark := s.Out.Len()
-	c.Command, c.Argv, c.DB, c.mark, c.secret, c.Counted = w.cmd, w.argv, w.db, mark, nil, false
+	c.Command, c.Argv, c.DB, c.mark, c.secret, c.Counted, c.Invented = w.cmd, w.argv, w.db, mark, nil, false, false
 	reply(&s.Out)
 	if c.Reply.IsErrorAt(mark) {
 		calls := &w.cmd.Stats.Failed

@@ -488,7 +488,7 @@ func (r *ScriptRun) Call(argv [][]byte) (reply []byte, failed string) {
 		if cmd != nil {
 			cmd.Stats.Rejected++
 		}
-		srv.countError(failed)
+		srv.countError(failed, false)
 		return nil, failed
 	}
 	if cmd.Spec.Flags().Has(protocol.Write) {

@@ -328,7 +328,7 @@ func (s *Session) FailInput(err error) {
 	s.Engine.Locked(func() {
 		mark, msg := s.Out.Len(), "ERR "+err.Error()
 		s.Out.Error(msg)
-		s.Engine.countError(msg)
+		s.Engine.countError(msg, false)
 		if s.EndStream(); s.Replica {
 			s.Engine.Replication.Replied(s, s.last, mark)
 		}

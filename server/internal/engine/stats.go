@@ -190,7 +190,7 @@ func (c *Call) countFailure(mark int, calls *int64) {
 	*calls++
 	if !c.Counted {
 		line, _, _ := bytes.Cut(c.Reply.Bytes()[mark+1:], []byte{'\r'})
-		c.Engine.countError(protocol.View(line))
+		c.Engine.countError(protocol.View(line), c.Invented)
 	}
 }
 
@@ -224,15 +224,15 @@ func (s *Session) countError(cmd *Command, msg string) {
 		s.Engine.ApartErrors++
 		return
 	}
-	s.Engine.countError(msg)
+	s.Engine.countError(msg, false)
 }
 
-// maxErrorCodes bounds the number of error codes that are counted separately:
-// scripts can make up any number.
+// maxErrorCodes is the number of error codes from which on none is counted. In the dialect valkey
+// those that scripts invent are counted together.
 const maxErrorCodes = 128
 
-// countError counts an error reply by its code.
-func (srv *Engine) countError(msg string) {
+// countError counts an error reply by its code. invented says that it is one of a script.
+func (srv *Engine) countError(msg string, invented bool) {
 	srv.ErrorReplies++
 	if srv.errorsDisabled {
 		return
@@ -245,12 +245,14 @@ func (srv *Engine) countError(msg string) {
 		srv.Errors = map[string]int64{}
 	}
 	if _, known := srv.Errors[string(code)]; !known && len(srv.Errors) >= maxErrorCodes {
-		if !srv.Config.Valkey() {
+		switch {
+		case !srv.Config.Valkey():
 			srv.Log.Warn("errors are counted by their codes no longer, until CONFIG RESETSTAT: scripts make up codes", "codes", len(srv.Errors))
 			srv.Errors, srv.errorsDisabled = map[string]int64{"ERRORSTATS_DISABLED": 1}, true
 			return
+		case invented:
+			code = []byte("ERRORSTATS_OVERFLOW")
 		}
-		code = []byte("ERRORSTATS_OVERFLOW")
 	}
 	srv.Errors[string(code)]++
 }

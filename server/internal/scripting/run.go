@@ -139,6 +139,7 @@ func scriptFailed(c *engine.Call, r *engine.ScriptRun, failed *script.Error) {
 	} else {
 		msg, c.Counted = errorOf(t)
 	}
+	c.Invented = true
 	msg, _, _ = strings.Cut(msg, "\x00")
 	if failed.Known {
 		msg += fmt.Sprintf(" script: %son %s:%d.", r.Engine.Config.Words(r.Name+", ", ""), failed.Source, failed.Line)

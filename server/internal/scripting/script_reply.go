@@ -90,7 +90,7 @@ func (w *luaReply) table(t *lua.LTable, used int) {
 	r := w.c.Reply
 	if _, ok := t.RawGetString("err").(lua.LString); ok {
 		msg, counted := errorOf(t)
-		w.c.Counted = counted
+		w.c.Counted, w.c.Invented = counted, true
 		r.Error(cText(msg))
 		return
 	}
