@@ -406,6 +406,28 @@ func TestBlockedClientsOutliveFailover(t *testing.T) {
 	t.Run("refused", func(t *testing.T) { run(t, true) })
 }
 
+// TestScriptSeesReplicaLeave checks that a script may wait until a replica has left.
+func TestScriptSeesReplicaLeave(t *testing.T) {
+	primary, replica := zsetdNode(t, map[string]string{"busy-reply-threshold": "1"}), zsetdNode(t, nil)
+	replica.follow(primary)
+	nc, err := net.Dial("tcp", primary.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	c := &client{nc: nc, r: bufio.NewReader(nc)}
+	script := `redis.call('SET', 'a', 'b') while not string.find(redis.call('INFO', 'replication'), 'connected_slaves:0') do end return 'left'`
+	if err := c.send(transcript.AppendCommand(nil, []string{"EVAL", script, "0"})); err != nil {
+		t.Fatal(err)
+	}
+	wait.Until(t, "the script runs for long", func() bool { return strings.HasPrefix(primary.do("PING"), "-BUSY") })
+	replica.run("REPLICAOF NO ONE")
+	if got, err := c.receive(patience); got != "$4\r\nleft\r\n" {
+		primary.do("SHUTDOWN", "NOSAVE")
+		t.Fatalf("%q, %v", got, err)
+	}
+}
+
 // TestFailoverKeepsPause checks that a failover ends its own pause only, and that commands
 // which CLIENT PAUSE has postponed wait on: Sentinels end their clients meanwhile.
 func TestFailoverKeepsPause(t *testing.T) {

@@ -293,6 +293,12 @@ func TestWaitForReplicas(t *testing.T) {
 	if got := p.primary.do("WAIT", "1", "20"); got != ":0\r\n" {
 		t.Errorf("WAIT for a replica that is stopped: %q", got)
 	}
+	for dialect, want := range map[string]string{"redis": ":1\r\n", "valkey": ":0\r\n"} {
+		p.run("CONFIG SET dialect " + dialect)
+		if got := p.primary.do("EVAL", "return redis.call('WAIT', 1, 0)", "0"); got != want {
+			t.Errorf("WAIT in a script after a write by its caller, in the dialect of %s: %q, want %q", dialect, got, want)
+		}
+	}
 	signal("CONT")
 	if got := p.primary.do("WAIT", "1", "0"); got != ":1\r\n" {
 		t.Errorf("WAIT for a replica that continues: %q", got)

@@ -57,7 +57,7 @@ func (s *Session) run(cmd *Command, argv [][]byte, names int) {
 // retry runs the command of a waiter again. If the command completes, the session
 // continues.
 func (s *Session) retry(w *Waiter) {
-	if s.peerClosed() { // the element is for the next waiter
+	if s.PeerClosed() { // the element is for the next waiter
 		s.Kill()
 		return
 	}
@@ -84,9 +84,9 @@ func (s *Session) retry(w *Waiter) {
 	s.finish(w, mark, start)
 }
 
-// peerClosed reports whether the client has closed its side of the connection. Like Redis,
+// PeerClosed reports whether the client has closed its side of the connection. Like Redis,
 // the server serves no element to such a client. The check costs a system call.
-func (s *Session) peerClosed() bool { return s.Conn != nil && s.Conn.Ended() }
+func (s *Session) PeerClosed() bool { return s.Conn != nil && s.Conn.Ended() }
 
 // EndWait ends a wait with the given reply: the reply for the timeout, or an error.
 func (s *Session) EndWait(w *Waiter, reply func(*protocol.Reply)) {

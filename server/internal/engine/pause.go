@@ -77,7 +77,7 @@ func (srv *Engine) Unpause() {
 	for _, s := range postponed {
 		switch {
 		case s.postponed == nil: // the session has ended
-		case s.peerClosed():
+		case s.PeerClosed():
 			s.Kill()
 		default:
 			srv.released = append(srv.released, s)

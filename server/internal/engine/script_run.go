@@ -248,6 +248,12 @@ func (r *ScriptRun) Interrupt() *lua.LTable {
 	return nil
 }
 
+// ScriptBusy reports whether the script that runs has taken longer than busy-reply-threshold.
+func (srv *Engine) ScriptBusy() bool {
+	r := srv.Scripting.Running
+	return r != nil && r.busy
+}
+
 // ScriptWatch measures how long a script has run, by the clock of the process: that of the
 // server can be moved. In a bubble of testing/synctest no time passes while a script runs;
 // there each look counts as a millisecond, so that an endless script ends as anywhere else.

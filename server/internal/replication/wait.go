@@ -93,6 +93,9 @@ func waitDeadline(c *engine.Call) (deadline int64, ok bool) {
 // wait replies, or blocks the client.
 func (p *Primary) wait(c *engine.Call, w *wait, deadline int64) {
 	w.session, w.change, w.target = c.Session, c.Session.WroteAt(), -1
+	if c.OfScript && c.Engine.Config.Valkey() { // Redis forgets what the caller has written
+		w.change = c.Engine.Scripting.Running.Caller.WroteAt()
+	}
 	if p.met(w) || !c.MayBlock() {
 		p.reply(w, c.Reply)
 		return
@@ -253,7 +256,11 @@ func (p *Primary) Status() engine.ReplicationStatus {
 	if p.transfer != nil {
 		s.TransferBegan = p.transfer.began
 	}
+	busy := p.engine.ScriptBusy()
 	for _, r := range p.replicas {
+		if busy && r.session.PeerClosed() { // it leaves when the script has ended, which may wait for that
+			continue
+		}
 		s.Replicas = append(s.Replicas, engine.ReplicaStatus{
 			Host: r.host(), Port: r.port, State: r.stateName(p.transfer), Offset: r.offset, Lag: r.lag(),
 		})
