@@ -131,6 +131,44 @@ func TestContinues(t *testing.T) {
 	}
 }
 
+// TestOtherSource checks that a move to a target with an unfinished move from another source is
+// refused, whatever state that has, and that the target keeps what it has.
+func TestOtherSource(t *testing.T) {
+	for _, state := range []string{"begun", "copied", "done"} {
+		a, b, target := primary(t), primary(t), servertest.Run(t)
+		there := clientOf(t, target.Addr())
+		must(t, clientOf(t, a.Addr()), "SET", "k", "of a")
+		must(t, clientOf(t, b.Addr()), "SET", "k", "of b")
+		o := moveOf(t, a.Addr(), target.Addr())
+		f := follow(t, o)
+		f.stop()
+		if err := <-f.ended; !errors.Is(err, ErrStopped) {
+			t.Fatal(err)
+		}
+		switch state {
+		case "begun":
+			must(t, there, "HDEL", progressKey, fieldSource+a.Addr())
+		case "done":
+			must(t, there, "HSET", progressKey, fieldDone, 1)
+		}
+		o.From = endpoint(t, "redis://"+b.Addr())
+		want := fmt.Sprintf("redis://%s has the unfinished move from redis://%s: --replace deletes it", target.Addr(), a.Addr())
+		if err := run(t, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: the move ends with %v", state, err)
+		}
+		if got := must(t, there, "GET", "k"); got != "of a" {
+			t.Errorf("%s: the target has %v", state, got)
+		}
+		o.Replace = true
+		if err := run(t, o); err != nil {
+			t.Errorf("%s: %v", state, err)
+		}
+		if got := must(t, there, "GET", "k"); got != "of b" {
+			t.Errorf("%s: after a new move the target has %v", state, got)
+		}
+	}
+}
+
 // TestDoneMove checks that a move whose tool has died after the cut-over ends when it is run
 // again, and copies nothing.
 func TestDoneMove(t *testing.T) {

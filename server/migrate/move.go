@@ -75,7 +75,10 @@ func (m *move) begin(ctx context.Context) error {
 		}
 		return m.restart(ctx)
 	}
-	if stored[fieldDone] != "" && stored[fieldFrom] == m.o.From.String() && !m.o.Replace {
+	if stored[fieldFrom] != m.o.From.String() && !m.o.Replace {
+		return fmt.Errorf("%s has the unfinished move from %s: --replace deletes it", m.t.Endpoint, stored[fieldFrom])
+	}
+	if stored[fieldDone] != "" && !m.o.Replace {
 		m.t.companions.Store(stored[fieldCompanions] != "")
 		m.o.log("the data have moved already")
 		if err := m.handOver(ctx); err != nil {
@@ -86,9 +89,6 @@ func (m *move) begin(ctx context.Context) error {
 	if !m.o.Replace && m.restore(stored) {
 		m.o.log("continuing the move where it was")
 		return nil
-	}
-	if stored[fieldFrom] != m.o.From.String() && !m.o.Replace {
-		return fmt.Errorf("%s has the unfinished move from %s: --replace deletes it", m.t.Endpoint, stored[fieldFrom])
 	}
 	m.o.log("the first copy was not complete: it starts again")
 	return m.restart(ctx)
