@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,11 +27,12 @@ func follow(t *testing.T, o Options) *following {
 	f := &following{t: t, order: make(chan struct{}, 1), ended: make(chan error, 1)}
 	o.CutOver = f.order
 	copied := make(chan struct{})
+	once := sync.OnceFunc(func() { close(copied) }) // a copy may start again
 	log := o.Log
 	o.Log = func(line string) {
 		log(line)
 		if line == "the copy is complete; following the changes" {
-			close(copied)
+			once()
 		}
 	}
 	f.o = o

@@ -20,14 +20,20 @@ func startRedis(t *testing.T, args ...string) string {
 // startProgram is startRedis for the program at a path; "" skips the test.
 func startProgram(t *testing.T, path string, args ...string) string {
 	t.Helper()
-	if path == "" {
-		t.Skip("there is no such server")
-	}
 	free, err := port.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(path, append([]string{"--port", free, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir(), "--repl-diskless-sync-delay", "0"}, args...)...)
+	return startProgramAt(t, path, free, t.TempDir(), args...)
+}
+
+// startProgramAt is startProgram with a port and a folder.
+func startProgramAt(t *testing.T, path, free, dir string, args ...string) string {
+	t.Helper()
+	if path == "" {
+		t.Skip("there is no such server")
+	}
+	cmd := exec.Command(path, append([]string{"--port", free, "--bind", "127.0.0.1", "--save", "", "--dir", dir, "--repl-diskless-sync-delay", "0"}, args...)...)
 	cmd.Stdout = t.Output()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
