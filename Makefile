@@ -100,13 +100,13 @@ fuzz: ## run the fuzz targets, each for TIME=1m; TARGET=regexp chooses, PARALLEL
 soak: ## keep servers busy with everything for an hour and compare them with a model; TIME=3m, SEED=n repeats what is drawn, RACE=1, RATE=n limits commands a second
 	cd server/e2e && $(GO) run ./soak -v -time $(or $(TIME),1h) -seed $(or $(SEED),0) -rate $(or $(RATE),0) $(if $(RACE),-race)
 
-mutate: ## plant N=50 faults in the code, one at a time, and list those that no test notices; SEED=n repeats a sample, PACKAGE=regexp chooses packages
+mutate: ## plant N=50 faults in the code, one at a time, and list those that no test notices; SEED=n repeats a sample, PACKAGE=regexp chooses packages that get faults, TESTS=regexp those whose tests run
 	@.ci/redis
 	@.ci/clients
 	@.ci/chromium
 	@mkdir -p bin
 	eval "$$(.ci/judges)" && cd server/e2e && $(GO) run ./mutate -root ../.. -dir "$${XDG_CACHE_HOME:-$$HOME/.cache}/zsetd-mutate" -places ../../bin/mutate.txt \
-		-n $(or $(N),50) -seed $(or $(SEED),0) $(if $(PACKAGE),-package '$(PACKAGE)')
+		-n $(or $(N),50) -seed $(or $(SEED),0) $(if $(PACKAGE),-package '$(PACKAGE)') $(if $(TESTS),-tests '$(TESTS)')
 
 lint: ## check format, vet, staticcheck, and that go.mod is tidy
 	@out=$$(gofmt -l .); test -z "$$out" || { echo "not as gofmt writes it: $$out"; exit 1; }

@@ -28,6 +28,9 @@
 // that at most one test reaches. A fault that changes nothing, such as a larger capacity of
 // a buffer, counts as not noticed: a reader sorts those out.
 //
+// With -tests only the tests of some packages run, which takes minutes instead of hours; a
+// fault that another package's test notices then counts as not noticed.
+//
 // The copy, the compiled tests and the record of a tree are kept in the directory -dir, and
-// used again while the tree does not change.
+// used again while the tree and -tests do not change.
 package main

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
@@ -20,6 +21,7 @@ func main() {
 	flag.IntVar(&o.n, "n", 50, "number of faults")
 	flag.Uint64Var(&o.seed, "seed", 0, "seed of the sample, 0 for one of the clock")
 	flag.StringVar(&o.packages, "package", ".", "regular expression for the packages that get faults")
+	flag.StringVar(&o.tests, "tests", ".", "regular expression for the packages whose tests run")
 	flag.StringVar(&o.root, "root", ".", "the repository")
 	flag.StringVar(&o.dir, "dir", "", "directory of the copies; without it, one that is removed at the end")
 	flag.StringVar(&o.places, "places", "", "file for the places that at most one test reaches")
@@ -32,10 +34,10 @@ func main() {
 }
 
 type options struct {
-	n                           int
-	seed                        uint64
-	packages, root, dir, places string
-	parallel                    int
+	n                                  int
+	seed                               uint64
+	packages, tests, root, dir, places string
+	parallel                           int
 }
 
 func (o options) run(w io.Writer) error {
@@ -75,6 +77,11 @@ func prepare(w io.Writer, o options) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
+	tests, err := regexp.Compile(o.tests)
+	if err != nil {
+		return nil, err
+	}
+	hash += fmt.Sprintf("-%x", sha256.Sum256([]byte(o.tests)))[:9]
 	r := &run{parallel: o.parallel}
 	record := filepath.Join(o.dir, hash, "record.json")
 	if err := readJSON(record, r); !errors.Is(err, os.ErrNotExist) {
@@ -97,7 +104,7 @@ func prepare(w io.Writer, o options) (*run, error) {
 	}
 	r.Places = t.places
 	step("%d places", len(t.places))
-	binaries, err := t.compile(files)
+	binaries, err := t.compile(files, tests)
 	if err != nil {
 		return nil, err
 	}

@@ -12,8 +12,9 @@ import (
 func TestMutate(t *testing.T) {
 	root, dir := t.TempDir(), t.TempDir()
 	for name, content := range map[string]string{
-		"go.mod":       "module example.org/small\n\ngo 1.26\n",
-		"cmd/small.go": "package main\n\nimport \"example.org/small/sum\"\n\nfunc main() { println(sum.Of(nil)) }\n",
+		"go.mod":            "module example.org/small\n\ngo 1.26\n",
+		"cmd/small_test.go": "package main\n\nimport \"testing\"\n\nfunc TestMain(m *testing.M) { panic(\"a package whose tests do not run\") }\n",
+		"cmd/small.go":      "package main\n\nimport \"example.org/small/sum\"\n\nfunc main() { println(sum.Of(nil)) }\n",
 		"sum/sum.go": `// Package sum has a place of each kind.
 package sum
 
@@ -86,7 +87,7 @@ func TestFails(t *testing.T) { t.Error(Of(nil)) }
 		t.Fatalf("git init: %v\n%s", err, out)
 	}
 	places := filepath.Join(dir, "places")
-	o := options{n: 100, seed: 1, packages: ".", root: root, dir: filepath.Join(dir, "copies"), places: places, parallel: 2}
+	o := options{n: 100, seed: 1, packages: ".", tests: "^sum$", root: root, dir: filepath.Join(dir, "copies"), places: places, parallel: 2}
 	var first, second bytes.Buffer
 	if err := o.run(&first); err != nil {
 		t.Fatal(err)

@@ -203,9 +203,9 @@ func original(name string) ([]byte, error) {
 	return b, os.WriteFile(kept, b, 0o666)
 }
 
-// compile compiles the tests of all packages of all modules, and returns their programs
-// with the directories in which they run.
-func (t *tree) compile(files []string) (binaries []binary, err error) {
+// compile compiles the tests of the packages of all modules whose names match, and returns
+// their programs with the directories in which they run.
+func (t *tree) compile(files []string, only *regexp.Regexp) (binaries []binary, err error) {
 	var modules []string
 	for _, name := range files {
 		if path.Base(name) == "go.mod" && !strings.Contains(name, "testdata/") {
@@ -220,6 +220,9 @@ func (t *tree) compile(files []string) (binaries []binary, err error) {
 		for line := range strings.Lines(string(out)) {
 			pkg, dir, ok := strings.Cut(strings.TrimSpace(line), " ")
 			if !ok || strings.HasSuffix(pkg, "/mutate") {
+				continue
+			}
+			if !only.MatchString(strings.TrimPrefix(pkg, t.module+"/")) {
 				continue
 			}
 			b := binary{Name: strings.TrimPrefix(pkg, t.module+"/"), Dir: dir, Program: filepath.Join(t.dir, "bin", strconv.Itoa(len(binaries))+".test")}
