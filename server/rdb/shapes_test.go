@@ -472,6 +472,7 @@ func TestStreamNumbers(t *testing.T) {
 		{"a negative number of fields", streamBody(typeStream2, []string{block(1, 1, 0, -1, "f", 0)}, 1, id(1), id(1), id(0), 1), typeStream2, ""},
 		{"fields without an end", streamBody(typeStream2, []string{block(1, 1, 0, 1, "f", 1, 2, 0, 0, "a", 4)}, 1, id(1), id(1), id(0), 1), typeStream2, ""},
 		{"an entry of another size", streamBody(typeStream2, []string{block(1, 1, 0, 1, "f", 0, 2, 0, 0, "a", 5)}, 1, id(1), id(1), id(0), 1), typeStream2, ""},
+		{"fields without their end", streamBody(typeStream2, []string{block(0, 0, 0, 1, "f")}, 0, id(1), id(0), id(0), 0), typeStream2, ""},
 		{"entries out of order", streamBody(typeStream2, []string{block(1, 2, 0, 1, "f", 0, 2, 5, 0, "a", 4, 2, 4, 0, "a", 4)}, 2, id(6), id(1), id(0), 2), typeStream2, ""},
 	} {
 		got, err := read(c, test.kind, test.body)
@@ -1094,7 +1095,16 @@ func TestWritten(t *testing.T) {
 			t.Errorf("integers %s: %q, not %q", numbers, got, want)
 		}
 	}
-	// A list is cut into nodes of a number of elements, or of bytes.
+	// A list is cut into nodes of a number of elements, or of bytes: here of 8192.
+	for second, want := range map[int]byte{7173: 1, 7174: 2} {
+		c.Limits.ListMaxListpackSize = -2
+		l := new(sequence.List)
+		l.PushBack(bytes.Repeat([]byte("x"), 1000)) // 1004 bytes of a listpack, which begins with 6
+		l.PushBack(bytes.Repeat([]byte("x"), second))
+		if got := c.appendList(nil, l)[0]; got != want {
+			t.Errorf("1000 and %d bytes: %d nodes", second, got)
+		}
+	}
 	for _, test := range []struct {
 		size, length, n int
 		nodes           []int // elements of each
