@@ -28,11 +28,23 @@ const (
 	slowlogArgBytes = 128
 )
 
-// add enters a command, and removes the oldest entries above limit.
-func (l *CommandLog) add(c *Call, now time.Time, value, limit int64) {
-	if c.Command.Spec.Flags().Has(protocol.SkipSlowlog) {
+// note enters a command whose value is at least from, and removes the oldest entries above limit.
+// A log whose from is negative, or whose limit is 0, stays as it is.
+func (l *CommandLog) note(c *Call, now time.Time, value, from, limit int64) {
+	if from < 0 || limit == 0 || value < from && int64(len(l.Entries)) <= limit || c.Command.Spec.Flags().Has(protocol.SkipSlowlog) {
 		return
 	}
+	if value >= from {
+		l.add(c, now, value)
+	}
+	if n := len(l.Entries) - ClampInt(limit); n > 0 {
+		clear(l.Entries[:n])
+		l.Entries = l.Entries[n:]
+	}
+}
+
+// add enters a command.
+func (l *CommandLog) add(c *Call, now time.Time, value int64) {
 	client := c.Session
 	if c.OfScript && c.Engine.Config.Valkey() {
 		client = c.Engine.Scripting.Running.Caller
@@ -52,8 +64,4 @@ func (l *CommandLog) add(c *Call, now time.Time, value, limit int64) {
 		}
 	}
 	l.Entries = append(l.Entries, e)
-	if n := len(l.Entries) - ClampInt(limit); n > 0 {
-		clear(l.Entries[:n])
-		l.Entries = l.Entries[n:]
-	}
 }

@@ -150,17 +150,11 @@ func (srv *Engine) record(c *Call, took time.Duration, event string) {
 	c.Session.ran++
 	c.Command.Stats.ran(took, histogram.Bucket(took), srv.Config.LatencyTracking)
 	cfg := &srv.Config
-	if limit := cfg.SlowlogSlowerThan; limit >= 0 && took.Microseconds() >= limit {
-		srv.Slow.add(c, now, took.Microseconds(), cfg.SlowlogMaxLen)
+	srv.Slow.note(c, now, took.Microseconds(), cfg.SlowlogSlowerThan, cfg.SlowlogMaxLen)
+	if cfg.LogRequestsFrom >= 0 && !c.OfScript {
+		srv.LargeRequests.note(c, now, protocol.RequestSize(c.Argv), cfg.LogRequestsFrom, cfg.LargeRequestsMaxLen)
 	}
-	if limit := cfg.LogRequestsFrom; limit >= 0 && !c.OfScript {
-		if n := protocol.RequestSize(c.Argv); n >= limit {
-			srv.LargeRequests.add(c, now, n, cfg.LargeRequestsMaxLen)
-		}
-	}
-	if limit, n := cfg.LogRepliesFrom, int64(c.Reply.Len()-c.mark); limit >= 0 && n >= limit {
-		srv.LargeReplies.add(c, now, n, cfg.LargeRepliesMaxLen)
-	}
+	srv.LargeReplies.note(c, now, int64(c.Reply.Len()-c.mark), cfg.LogRepliesFrom, cfg.LargeRepliesMaxLen)
 	if limit := srv.Config.LatencyMonitorThreshold; limit > 0 && took.Milliseconds() >= limit {
 		srv.Latency.Add(event, now, took)
 	}
