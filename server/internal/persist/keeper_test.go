@@ -521,3 +521,93 @@ func TestForeignFile(t *testing.T) {
 		t.Errorf("the file is now %q, %v", now, err)
 	}
 }
+
+// TestSuspended checks that a keeper saves nothing while it is suspended, says so, and saves
+// everything once it is resumed.
+func TestSuspended(t *testing.T) {
+	for _, resumed := range []bool{false, true} {
+		path := filepath.Join(t.TempDir(), "k.db")
+		h, err := open(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Maintain(func() { h.set("a", "1") })
+		if err := h.k.Save(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		h.Maintain(func() {
+			h.set("b", "1")
+			h.k.Suspend()
+			h.set("c", "1")
+		})
+		const says = "zsetd: the data of the primary are not complete: the file keeps the last state"
+		if err := h.k.Save(t.Context()); err == nil || err.Error() != says || !h.k.Suspended() {
+			t.Errorf("Save: %v", err)
+		}
+		h.Maintain(func() {
+			if err := h.k.SaveNow(); err == nil || err.Error() != says {
+				t.Errorf("SaveNow: %v", err)
+			}
+			if resumed {
+				h.k.Resume()
+			}
+		})
+		if err := h.k.Close(true); err != nil {
+			t.Fatal(err)
+		}
+		again, err := open(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "1(none)(none)"
+		if resumed {
+			want = "111"
+		}
+		if got := again.get("a") + again.get("b") + again.get("c"); got != want {
+			t.Errorf("resumed %v: %s", resumed, got)
+		}
+		again.k.Close(false)
+	}
+}
+
+// TestSizes checks the figures of a file, and of the keys in it, after a restart.
+func TestSizes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "k.db")
+	h, err := open(path, map[string]string{"appendfsync": "always"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Maintain(func() {
+		for i := range 100 {
+			h.set(fmt.Sprint("key:", i), "value")
+		}
+	})
+	if err := h.k.Save(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.Maintain(func() {
+		s := h.k.Status()
+		if s.Unsaved != 0 || s.InProgress || s.Failures != 0 || s.Saves < 1 || s.Duration < 0 || s.Times.Count != s.Saves || s.SavedAt.IsZero() || !h.k.Settled() {
+			t.Errorf("after a save: %+v", s)
+		}
+		h.set("late", "1")
+		if s = h.k.Status(); s.Unsaved != 1 || h.k.Settled() {
+			t.Errorf("after a change: %+v", s)
+		}
+	})
+	if err := h.k.Close(true); err != nil {
+		t.Fatal(err)
+	}
+	again, err := open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.k.Close(false)
+	if s := again.k.Status(); s.Loaded != 101 || s.Expired != 0 {
+		t.Errorf("after a restart: %+v", s)
+	}
+	info, err := os.Stat(path)
+	if s := again.k.Stats; err != nil || s.Size != info.Size() || s.Used <= 0 || s.Used > s.Size || s.Journal <= 0 || s.Generation < 2 {
+		t.Errorf("%+v of %d bytes", s, info.Size())
+	}
+}
