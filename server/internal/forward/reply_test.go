@@ -63,3 +63,59 @@ func TestRedirection(t *testing.T) {
 		t.Errorf("an error of two lines becomes %q", got)
 	}
 }
+
+// TestReplyLimits checks replies at the limits of their size, and what is said of those beyond.
+func TestReplyLimits(t *testing.T) {
+	text := func(n int) string { return strings.Repeat("x", n) }
+	for _, test := range []struct {
+		reply string
+		limit int
+		want  string // the error
+	}{
+		{"$992\r\n" + text(992) + "\r\n", 1000, ""},
+		{"$993\r\n" + text(993) + "\r\n", 1000, errTooLarge.Error()},
+		{"$1000\r\n", 1000, "EOF"},
+		{"$1001\r\n", 1000, errTooLarge.Error()},
+		{"*1\r\n+" + text(993) + "\r\n", 1000, ""},
+		{"*1\r\n+" + text(994) + "\r\n", 1000, errTooLarge.Error()},
+		{"*1\r\n!1001\r\n", 1000, errTooLarge.Error()},
+		{"$1099511627776\r\n", 0, "EOF"}, // no memory is taken before the bytes are there
+		{"$1099511627777\r\n", 0, `malformed reply: "$1099511627777"`},
+		{"*-1\r\n", 0, ""},
+		{"%-1\r\n", 0, ""},
+		{"*-2\r\n", 0, `malformed reply: "*-2"`},
+		{"?" + text(60) + "\r\n", 0, `malformed reply: "?` + text(39) + `"`},
+		{"\r\n", 0, "malformed reply: an empty line"},
+		{"+x\n", 0, "malformed reply: a line without its end"},
+		{"\n", 0, "malformed reply: a line without its end"},
+		{"+" + text(maxLine-3) + "\r\n", 0, ""},
+		{"+" + text(maxLine-2) + "\r\n", 0, "bufio: buffer full"},
+		{"$200000\r\n" + text(200_000) + "\r\n", 0, ""}, // in pieces
+	} {
+		got, err := appendReply([]byte("before"), bufio.NewReader(strings.NewReader(test.reply)), test.limit)
+		want := "before"
+		if test.want == "" {
+			want += test.reply
+		}
+		said := ""
+		if err != nil {
+			said = err.Error()
+		}
+		if said != test.want || string(got) != want {
+			t.Errorf("%.40q of %d bytes: %.40q, %q, not %q", test.reply, len(test.reply), got, said, test.want)
+		}
+	}
+	for reply, want := range map[string]string{"": "", "-": "", "-\r\n": "", "-E\r\n": "E", "-ERR x\r\n": "ERR x", "+OK\r\n": "", "!1\r\nE\r\n": "E", "$5\r\nERR x\r\n": ""} {
+		if got := errorText([]byte(reply)); got != want {
+			t.Errorf("the error in %q is %q", reply, got)
+		}
+	}
+	if got := string(nullArray(2)) + string(nullArray(3)); got != "*-1\r\n_\r\n" {
+		t.Errorf("null: %q", got)
+	}
+	for text, want := range map[string]bool{"MOVED 0 h:1": true, "ASK 0 h:1": true, "ASK 16383 h:1": true, "ASK 16384 h:1": false, "ASK -1 h:1": false, "ASK 1 h:1 x": false, "moved 1 h:1": false} {
+		if got, ok := redirectionOf(text, "node:1"); ok != want {
+			t.Errorf("%q: %+v, %v", text, got, ok)
+		}
+	}
+}
