@@ -264,12 +264,8 @@ func (j *jsonReader) skip() {
 		case 0:
 			j.unexpected("a value")
 		default:
-			begin := j.at
 			for j.at < len(j.b) && strings.IndexByte(" \t\r\n,:]}[{\"", j.b[j.at]) < 0 {
 				j.at++
-			}
-			if begin == j.at {
-				j.unexpected("a value")
 			}
 		}
 		if j.err != nil || depth == 0 {

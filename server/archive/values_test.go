@@ -354,6 +354,7 @@ func TestCommandWriter(t *testing.T) {
 	}{
 		{Value{Key: "k", Value: zsetOf("a", 1.0, testNow-1, "b", 2.0, testNow, "c", 3.0, 0)}, "ZADD k 2 b 3 c ZPEXPIREAT k 1700000000000 MEMBERS 1 b", "ZPEXPIREAT k 1700000000000 MEMBERS 1 b"},
 		{Value{Key: "k", Value: zsetOf("a", 1.0, testNow-1)}, "", ""},
+		{Value{Key: "k", Value: zsetOf("a", 1.0, testNow-1), Deadline: testNow + 5}, "", ""},
 		{Value{Key: "k", Value: hashOf("a", "x", testNow-1, "b", "y", testNow)}, "HSET k b y HPEXPIREAT k 1700000000000 FIELDS 1 b", "HPEXPIREAT k 1700000000000 FIELDS 1 b"},
 		{Value{Key: "k", Value: hashOf("a", "x", testNow-1)}, "", ""},
 		{Value{Key: "k", Value: zsetOf("a", 1.0, testNow+2, "b", 2.0, testNow+1)}, "ZADD k 1 a 2 b ZPEXPIREAT k 1700000000001 MEMBERS 1 b ZPEXPIREAT k 1700000000002 MEMBERS 1 a", "ZPEXPIREAT k 1700000000001 MEMBERS 1 b ZPEXPIREAT k 1700000000002 MEMBERS 1 a"},
