@@ -249,3 +249,20 @@ func TestToolsRefuse(t *testing.T) {
 		t.Errorf("files: %q; %q, %v", left, text, err)
 	}
 }
+
+// TestProgress checks how often the writing of a file is reported, and with which totals.
+func TestProgress(t *testing.T) {
+	values := make([]Value, 2049)
+	for i := range values {
+		values[i] = Value{Key: fmt.Sprint(i), Value: stringOf("v")}
+	}
+	var got []string
+	if err := save(filepath.Join(t.TempDir(), "f.db"), values, time.UnixMilli(testNow), func(step string, done, total int64) error {
+		if step == "write" {
+			got = append(got, fmt.Sprint(done, "/", total))
+		}
+		return nil
+	}); err != nil || !slices.Equal(got, []string{"0/2049", "1024/2049", "2048/2049"}) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
