@@ -3,6 +3,7 @@ package server_test
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -101,4 +102,49 @@ func (c *lineClient) reply() any {
 		c.t.Fatal(err)
 	}
 	return v
+}
+
+// TestClientConditions checks each condition of CLIENT LIST and CLIENT KILL on clients that differ
+// in it.
+func TestClientConditions(t *testing.T) {
+	n := zsetdNode(t, map[string]string{"enable-debug-command": "yes", "user": "other on nopass ~* &* +@all"})
+	for _, one := range []struct{ setup, condition string }{
+		{"CLIENT SETNAME mine", "NAME mine"},
+		{"CLIENT SETINFO lib-name mine", "LIB-NAME mine"},
+		{"CLIENT SETINFO lib-ver 1.2", "LIB-VER 1.2"},
+		{"AUTH other x", "USER other"},
+		{"SELECT 3", "DB 3"},
+		{"SUBSCRIBE c", "TYPE pubsub"},
+		{"SUBSCRIBE c", "FLAGS P"},
+		{"CLIENT NO-EVICT on", "FLAGS e"},
+		{"CLIENT CAPA redirect", "CAPA r"},
+	} {
+		nc, err := net.Dial("tcp", n.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		r := bufio.NewReader(nc)
+		fmt.Fprint(nc, "CLIENT ID\r\n")
+		mine, _ := r.ReadString('\n')
+		mine = strings.Trim(mine, ":\r\n")
+		fmt.Fprint(nc, one.setup+"\r\n")
+		if reply, err := r.ReadString('\n'); err != nil || reply[0] == '-' {
+			t.Fatal(one.setup, reply, err)
+		}
+		words := strings.Fields(one.condition)
+		list := func(words ...string) string { return n.do(append([]string{"CLIENT", "LIST"}, words...)...) }
+		if got := list(words...); strings.Count(got, "id=") != 1 || !strings.Contains(got, "id="+mine+" ") {
+			t.Errorf("LIST %s: %q, want %s alone", one.condition, got, mine)
+		}
+		if got := list("NOT-"+words[0], words[1]); strings.Contains(got, "id="+mine+" ") || !strings.Contains(got, "id=") {
+			t.Errorf("LIST NOT-%s: %q, want others than %s", one.condition, got, mine)
+		}
+		if got := n.do(append([]string{"CLIENT", "KILL"}, words...)...); got != ":1\r\n" {
+			t.Errorf("KILL %s: %q", one.condition, got)
+		}
+		if _, err := io.Copy(io.Discard, r); err != nil {
+			t.Errorf("KILL %s: %v", one.condition, err)
+		}
+	}
 }

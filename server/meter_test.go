@@ -92,3 +92,58 @@ func TestSlotStats(t *testing.T) {
 		t.Errorf("ORDERBY: %q", top)
 	}
 }
+
+// TestHotKeysOfSlots checks what HOTKEYS refuses in a cluster, and that it measures the slots that
+// it is given, apart from all others.
+func TestHotKeysOfSlots(t *testing.T) {
+	n := zsetdNode(t, map[string]string{"cluster-enabled": "yes"})
+	n.run("CLUSTER DELSLOTS 10000")
+	for line, want := range map[string]string{
+		"HOTKEYS START METRICS 2 NET NET":                       "METRICS NET defined more than once!",
+		"HOTKEYS START METRICS 2 CPU CPU":                       "METRICS CPU defined more than once!",
+		"HOTKEYS START METRICS 1 CPU SLOTS 0":                   "SLOTS count must be between 1 and 16384",
+		"HOTKEYS START METRICS 1 CPU SLOTS 3 1 2":               "not enough slot numbers provided",
+		"HOTKEYS START METRICS 1 CPU SLOTS 2 1 1":               "duplicate slot number",
+		"HOTKEYS START METRICS 1 CPU SLOTS 1 10000":             "slot 10000 not handled by this node",
+		"HOTKEYS START METRICS 1 CPU SLOTS 1 16384":             "Invalid or out of range slot",
+		"HOTKEYS START METRICS 1 CPU SLOTS 1 x":                 "Invalid or out of range slot",
+		"HOTKEYS START METRICS 1 CPU SLOTS 1 5 SLOTS 1 6":       "SLOTS parameter already specified",
+		"CLUSTER SETSLOT 10000 MIGRATING abc":                   "I'm not the owner of hash slot 10000",
+		"CLUSTER SETSLOT 5 MIGRATING abc":                       "I don't know about node abc",
+		"CLUSTER SETSLOT 5 IMPORTING abc":                       "I'm already the owner of hash slot 5",
+		"CLUSTER SETSLOT 10000 IMPORTING abc":                   "I don't know about node abc",
+		"CLUSTER SETSLOT 5 NODE abc":                            "Unknown node abc",
+		"CLUSTER SLOT-STATS ORDERBY key-count LIMIT 2 LIMIT 3":  "Multiple filters of the same type are disallowed.",
+		"CLUSTER SLOT-STATS ORDERBY key-count LIMIT 2 ASC DESC": "Multiple filters of the same type are disallowed.",
+	} {
+		if got := n.do(strings.Fields(line)...); got != "-ERR "+want+"\r\n" {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+	const ranges = "$14\r\nselected-slots\r\n"
+	n.run("HOTKEYS START METRICS 2 CPU NET", "SET a b")
+	if got, want := n.do("HOTKEYS", "GET"), ranges+"*2\r\n*2\r\n:0\r\n:9999\r\n*2\r\n:10001\r\n:16383\r\n"; !strings.Contains(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	n.run("HOTKEYS STOP", "HOTKEYS RESET", "HOTKEYS START METRICS 1 NET SLOTS 3 5 12182 6", "SET foo b", "SET a b")
+	got := n.do("HOTKEYS", "GET")
+	for _, want := range []string{
+		ranges + "*2\r\n*2\r\n:5\r\n:6\r\n*1\r\n:12182\r\n",
+		"$39\r\nnet-bytes-all-commands-selected-slots\r\n:34\r\n", "$34\r\nnet-bytes-all-commands-all-slots\r\n:66\r\n",
+		"$3\r\nfoo\r\n:34\r\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in %q", want, got)
+		}
+	}
+	if strings.Contains(got, "$1\r\na\r\n") || strings.Contains(got, "sampled") {
+		t.Errorf("a key of another slot, or fields of samples: %q", got)
+	}
+	n.run("HOTKEYS STOP", "HOTKEYS RESET", "HOTKEYS START METRICS 2 CPU NET SAMPLE 2 SLOTS 1 12182")
+	got = n.do("HOTKEYS", "GET")
+	for _, want := range []string{"sampled-commands-selected-slots-us", "all-commands-selected-slots-us", "net-bytes-sampled-commands-selected-slots", "net-bytes-all-commands-selected-slots"} {
+		if !strings.Contains(got, "\r\n"+want+"\r\n:0\r\n") {
+			t.Errorf("no %s: 0 in %q", want, got)
+		}
+	}
+}
