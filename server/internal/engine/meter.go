@@ -65,7 +65,7 @@ func (s *Session) meter(cmd *Command, argv [][]byte, mark int, took time.Duratio
 	srv := s.Engine
 	keys, slot := srv.keysOf(cmd, argv)
 	w := slotstats.Work{Time: took, In: protocol.RequestSize(argv), Out: int64(max(0, s.Out.Len()-mark))}
-	if srv.HotKeys != nil && !cmd.RunsQueue && srv.HotKeys.Active(srv.At) {
+	if srv.HotKeys != nil && len(keys) > 0 && srv.HotKeys.Active(srv.At) {
 		srv.HotKeys.Measure(keys, slot, w.Time, w.In+w.Out, srv.Rand.Uint64())
 	}
 	if scripted := s.scripted; scripted != 0 {
