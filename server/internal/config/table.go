@@ -166,7 +166,7 @@ func Parameters() []Parameter {
 				"value than `no` a restart of the primary transfers all data."),
 		// Hidden for the same reason as transport.
 		enum("dialect", DialectRedis, func(c *Settings) *string { return &c.Dialect }, DialectRedis, DialectValkey).hide().
-			about("Dialect of errors, events and fields of replies where Redis 8.6 and Valkey 9.1 differ: `redis` or `valkey`."),
+			about("Dialect of requests, errors, events and fields of replies where Redis 8.6 and Valkey 9.1 differ: `redis` or `valkey`."),
 		text("logfile", "", func(c *Settings) *string { return &c.Logfile }).immutable().
 			about("Path of the log file; empty means standard output."),
 		// Hidden for the same reason as transport.
