@@ -10,47 +10,87 @@ import (
 
 // applyScript runs commands and stores the offset that they reach. KEYS are the key of
 // the offset and those of the commands; ARGV is that offset, and for each command its
-// own, the number of its arguments, and these. Commands up to the stored offset are
-// skipped. A command that fails because its key does not exist is passed over: the key
-// has expired here a moment before it does at the source, which deletes it next. Table
-// older has functions in place of commands. After an error the offset of the commands before
-// it is stored, so that a later call does not repeat them.
+// own, the number of its arguments, what it must find (see checkField), and the arguments.
+// Commands up to the stored offset are skipped. A command that fails because its key does not
+// exist is passed over: the key has expired here before it does at the source, which deletes
+// it next or has renewed its deadline. Table older has functions in place of commands. After
+// an error the offset of the commands before it is stored, so that a later call does not repeat
+// them.
+//
+// The reply is the numbers of the commands that have not found what they must, from 1; or 0 if
+// all commands were skipped.
 const applyScript = `
 local at = tonumber(redis.call('GET', KEYS[1]) or '-1')
 local before, last, selected = at, at, '0'
 if at >= tonumber(ARGV[1]) then
   return 0
 end
+local function lacks(check, i)
+  if check == '1' then
+    return redis.call('EXISTS', ARGV[i + 4]) == 0
+  end
+  for n in string.gmatch(check, '%d+') do
+    if redis.call('EXISTS', ARGV[i + 3 + n]) == 0 then
+      return true
+    end
+  end
+  local kind = string.sub(check, -1)
+  if kind == 'f' then
+    return redis.pcall('HEXISTS', ARGV[i + 4], ARGV[i + 5]) == 0
+  elseif kind == 'm' then
+    return redis.pcall('ZSCORE', ARGV[i + 4], ARGV[i + 6]) == false
+  end
+  return kind == 'd'
+end
+local function refuses(reply)
+  if type(reply) == 'table' then
+    for _, n in ipairs(reply) do
+      if n == -2 then
+        return true
+      end
+    end
+  end
+  return reply == 0
+end
+local doubts, number = {}, 0
 local i = 2
 while i <= #ARGV do
   local n = tonumber(ARGV[i + 1])
+  local check = ARGV[i + 2]
   local offset = tonumber(ARGV[i])
-  if ARGV[i + 2] == 'SELECT' then
-    selected = ARGV[i + 3]
-  elseif offset > last then
-    before, last = last, offset
+  if ARGV[i + 3] == 'SELECT' then
+    selected = ARGV[i + 4]
+  else
+    number = number + 1
+    if offset > last then
+      before, last = last, offset
+    end
   end
   if offset > at then
-    local run, reply = older[ARGV[i + 2]]
+    local doubt = check ~= '' and lacks(check, i)
+    local run, reply = older[ARGV[i + 3]]
     if run then
-      reply = run(unpack(ARGV, i + 3, i + 1 + n))
+      reply = run(unpack(ARGV, i + 4, i + 2 + n))
     else
-      reply = redis.pcall(unpack(ARGV, i + 2, i + 1 + n))
+      reply = redis.pcall(unpack(ARGV, i + 3, i + 2 + n))
     end
-    if type(reply) == 'table' and reply.err and (n < 2 or redis.call('EXISTS', ARGV[i + 3]) == 1) then
+    if doubt or #check > 1 and string.sub(check, -1) == 'r' and refuses(reply) then
+      doubts[#doubts + 1] = number
+    end
+    if type(reply) == 'table' and reply.err and (n < 2 or redis.call('EXISTS', ARGV[i + 4]) == 1) then
       if before > at then
         if selected ~= '0' then
           redis.call('SELECT', 0)
         end
         redis.pcall('SET', KEYS[1], string.format('%.0f', before))
       end
-      return redis.error_reply(reply.err .. ' (' .. ARGV[i + 2] .. ' ' .. tostring(ARGV[i + 3]) .. ')')
+      return redis.error_reply(reply.err .. ' (' .. ARGV[i + 3] .. ' ' .. tostring(ARGV[i + 4]) .. ')')
     end
   end
-  i = i + 2 + n
+  i = i + 3 + n
 end
 redis.call('SET', KEYS[1], ARGV[1])
-return 1
+return doubts
 `
 
 // olderCommands are the commands in the stream of a zsetd that Redis before 7.0 lacks or has
@@ -112,12 +152,23 @@ const (
 	maxScriptArgs = 7000
 )
 
+// What a command must find, as it has at the source, is a text: the indexes of arguments that are
+// keys, divided by spaces, and one of these letters or none.
+const (
+	checkField  = 'f' // the field that is the second argument
+	checkMember = 'm' // the member that is the third argument
+	checkReply  = 'r' // that which makes the reply not 0, and have no -2
+	checkDoubt  = 'd' // more than a script can ask for
+)
+
 // unit is the commands that one call applies: those of a slot, or of a source.
 type unit struct {
 	key      string // of the offset
 	keys     []any  // of the commands
 	commands []any  // arguments of the script
 	n        int    // commands
+	touched  []span // of each command
+	lacking  []int  // commands that have not found what they must, when the unit is applied
 	offset   int64  // that they reach
 	db       int    // selected by the commands so far
 	bytes    int
@@ -125,15 +176,27 @@ type unit struct {
 	keptKeys, keptCommands int // of keys and commands, those that are copies: see keep
 }
 
+// span is the keys of a command among those that its applier touches.
+type span struct {
+	first, end int
+	removes    bool // the command deletes them
+}
+
 func newUnit(key string) *unit { return &unit{key: key} }
 
-// add adds a command.
+// add adds a command that need not find anything.
 func (u *unit) add(offset int64, db int, keys [][]byte, args ...any) {
+	u.addChecked(span{}, "", offset, db, keys, args...)
+}
+
+// addChecked adds a command.
+func (u *unit) addChecked(touched span, check string, offset int64, db int, keys [][]byte, args ...any) {
+	u.touched = append(u.touched, touched)
 	if db != u.db {
 		u.db = db
-		u.commands = append(u.commands, int64(always), 2, "SELECT", db)
+		u.commands = append(u.commands, int64(always), 2, "", "SELECT", db)
 	}
-	u.commands = append(append(u.commands, offset, len(args)), args...)
+	u.commands = append(append(u.commands, offset, len(args), check), args...)
 	for _, k := range keys {
 		u.keys = append(u.keys, k)
 	}
@@ -149,13 +212,29 @@ func (u *unit) add(offset int64, db int, keys [][]byte, args ...any) {
 // call appends the call of the script to a pipeline.
 func (u *unit) call(ctx context.Context, p redis.Pipeliner, sha string) *redis.Cmd {
 	if u.db != 0 {
-		u.commands = append(u.commands, int64(always), 2, "SELECT", 0)
+		u.commands = append(u.commands, int64(always), 2, "", "SELECT", 0)
 		u.db = 0
 	}
 	args := make([]any, 0, 5+len(u.keys)+len(u.commands))
 	args = append(args, "EVALSHA", sha, 1+len(u.keys), u.key)
 	args = append(append(args, u.keys...), u.offset)
 	return p.Do(ctx, append(args, u.commands...)...)
+}
+
+// applied takes the reply of a call. If all commands were skipped, the reply of an earlier call
+// was lost, and each command may lack something.
+func (u *unit) applied(reply any) {
+	list, _ := reply.([]any)
+	for _, n := range list {
+		if number, ok := n.(int64); ok && number >= 1 && number <= int64(u.n) {
+			u.lacking = append(u.lacking, int(number-1))
+		}
+	}
+	if _, skipped := reply.(int64); skipped {
+		for i := range u.n {
+			u.lacking = append(u.lacking, i)
+		}
+	}
 }
 
 // apply applies units, in any order, each completely.
@@ -175,6 +254,7 @@ func (t *target) apply(ctx context.Context, units []*unit) error {
 		for i, c := range calls {
 			switch err := c.Err(); {
 			case err == nil:
+				units[i].applied(c.Val())
 			case transient(err):
 				again, why = append(again, units[i]), err
 			default:

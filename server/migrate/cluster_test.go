@@ -11,9 +11,9 @@ import (
 
 // startCluster starts a Redis cluster of one node, which divides commands by slots as others
 // do, and returns its address and a client.
-func startCluster(t *testing.T) (string, *redis.ClusterClient) {
+func startCluster(t *testing.T, args ...string) (string, *redis.ClusterClient) {
 	t.Helper()
-	addr := startRedis(t, "--cluster-enabled", "yes")
+	addr := startRedis(t, append([]string{"--cluster-enabled", "yes"}, args...)...)
 	node := clientOf(t, addr)
 	must(t, node, "CLUSTER", "ADDSLOTSRANGE", 0, 16383)
 	wait.Until(t, "the cluster is up", func() bool {

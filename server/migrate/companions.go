@@ -118,7 +118,7 @@ func (a *applier) ownDeadlines(ctx context.Context, offset int64, db int, args [
 			if !ok || !isDeadline(at) {
 				return nil
 			}
-			if err := a.add(ctx, n, offset, db, [][]byte{key}, "ZPEXPIREAT", key, int64(at), "MEMBERS", 1, args[i+1]); err != nil {
+			if err := a.addChecked(ctx, "1"+string(checkReply), n, offset, db, [][]byte{key}, "ZPEXPIREAT", key, int64(at), "MEMBERS", 1, args[i+1]); err != nil {
 				return err
 			}
 		}

@@ -100,6 +100,7 @@ func (c *copier) finish(err error) error {
 type copyWorker struct {
 	*copier
 	codec *rdb.Codec
+	whole bool // values are written at once, however large they are
 }
 
 // write writes values.
@@ -110,7 +111,7 @@ func (w *copyWorker) write(batch []archive.Value) error {
 		if err := w.companionOf(v); err != nil {
 			return err
 		}
-		if inPieces(v) {
+		if inPieces(v) && !w.whole {
 			if err := w.writePieces(v); err != nil {
 				return err
 			}

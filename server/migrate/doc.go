@@ -49,6 +49,21 @@
 // the sorted sets that the library of "zsetd functions" reads (companions), and deadlines of
 // fields where the target supports them. From Redis to zsetd companions become deadlines.
 //
+// # Deadlines that are renewed
+//
+// A copy takes a while, and the stream is applied after it. A deadline that the source renews
+// in time may have passed at the target before the renewal arrives: the key is gone there, or a
+// field, or a member. What the stream does then has another effect than at the source: PEXPIREAT
+// none, HSET makes a hash of one field. The script finds that the key is not there, and the
+// key is doubtful. When the target is verified, keys that it lacks and that have a deadline at
+// the source, and doubtful keys that differ, are repaired: the value is read at the source in one
+// transaction with the offset of the stream, and is written to the target when the stream is
+// applied up to that offset and not beyond. A difference that no deadline explains still ends the
+// move. A key that is new in the stream is doubtful, too. So doubtful keys are compared
+// whatever Options.Verify is, and if they become many while a source is followed, they are written
+// again without a comparison. A move that is continued does not know which keys are doubtful, and
+// compares the values of all.
+//
 // # The cut-over
 //
 // The target is verified while both sides change: all names and the chosen values are

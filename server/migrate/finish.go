@@ -38,7 +38,11 @@ func (m *move) finish(ctx context.Context) error {
 		case <-m.o.CutOver:
 			ordered = true
 		case <-tick.C:
-			if err := m.measureLag(ctx); err != nil && !transient(err) {
+			err := m.measureLag(ctx)
+			if err == nil {
+				err = m.repairDoubts(ctx)
+			}
+			if err != nil && !transient(err) {
 				return err
 			}
 		}
@@ -79,6 +83,9 @@ func (m *move) cutOver(ctx context.Context) error {
 	if err := m.handOver(ctx); err != nil {
 		return err
 	}
+	if n := m.repaired.Load(); n > 0 {
+		m.o.log(fmt.Sprintf("%d values were written again: their old deadlines had passed at the target before the source's changes arrived", n))
+	}
 	m.o.log(fmt.Sprintf("cut over; the source refused writes for %v", time.Since(began).Round(time.Millisecond)))
 	return m.clean(ctx)
 }
@@ -89,9 +96,12 @@ func (m *move) prepare(ctx context.Context) error {
 		return err
 	}
 	m.whole = false
-	for range rounds {
-		before := m.changes.len()
-		if err := m.verifyChanged(ctx, fewChanges); err != nil {
+	for round := range rounds {
+		before, most := m.changes.len(), fewChanges
+		if round == 0 {
+			most = 0 // what differs is repaired before the sources refuse writes
+		}
+		if err := m.verifyChanged(ctx, most); err != nil {
 			return err
 		}
 		if now := m.changes.len(); now <= fewChanges || now > before/2 {
@@ -289,10 +299,12 @@ func (m *move) complete(ctx context.Context) error {
 		if len(keys) <= stillChanges {
 			break
 		}
-		delete(keys, k)
-		m.compared--
+		if !m.doubts.has(k) {
+			delete(keys, k)
+			m.compared--
+		}
 	}
-	return m.verifySet(ctx, keys, true)
+	return m.verifySet(ctx, keys, still)
 }
 
 // scanCount is the COUNT of SCAN.

@@ -22,7 +22,8 @@ type Options struct {
 	LoadLibrary bool
 
 	// Verify is the number of keys to compare at the end, chosen at random; VerifyAll
-	// compares all. The number of keys is always compared.
+	// compares all. The names of all keys are always compared, and the values of keys that
+	// a deadline may have changed: see the package comment.
 	Verify int
 
 	// CutOver makes the move end when it is closed, or receives a value. Until then it

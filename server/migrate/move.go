@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -27,6 +28,9 @@ type move struct {
 	ended   bool       // the streams are not applied any more; guarded by saved
 	from    clients    // of the source
 	changes changes
+	doubts  doubts
+
+	repaired atomic.Int64 // values that were written again
 
 	// The verification: the number of keys of the sources, how many values have been
 	// compared, and whether large ones are compared element by element.
@@ -88,6 +92,8 @@ func (m *move) begin(ctx context.Context) error {
 	}
 	if !m.o.Replace && m.restore(stored) {
 		m.o.log("continuing the move where it was")
+		m.o.log("what the stream has found at the target before is not known: the values of all keys will be compared")
+		m.doubts.all()
 		return nil
 	}
 	m.o.log("the first copy was not complete: it starts again")
@@ -137,6 +143,7 @@ func (m *move) restart(ctx context.Context) error {
 		s.copied.Store(false)
 	}
 	m.t.companions.Store(false)
+	m.doubts.reset()
 	if err := m.t.empty(ctx); err != nil {
 		return err
 	}
@@ -257,8 +264,9 @@ func (m *move) attempt(ctx context.Context) error {
 func (m *move) follow(ctx context.Context, s *source, copied func()) error {
 	a := &applier{
 		t: m.t, source: s.index, alone: len(m.sources) == 1, fromZsetd: s.name == "zsetd", dbs: m.dbs,
-		facts: server.Commands(), rows: streamRows(), journey: m.journey, changes: &m.changes, units: map[int]*unit{},
+		facts: server.Commands(), rows: streamRows(), journey: m.journey, changes: &m.changes, doubts: &m.doubts, repaired: &m.repaired, units: map[int]*unit{},
 	}
+	s.applier = a
 	lost := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		err := m.followLink(ctx, s, a, copied, func() { lost, pause = time.Now(), firstPause })
@@ -317,10 +325,7 @@ func (m *move) followLink(ctx context.Context, s *source, a *applier, copied, al
 			return linkError{err}
 		}
 	}
-	a.at = s.position()
-	a.at.id, a.db, a.multi = link.ID, a.at.db, false
-	clear(a.units)
-	a.pending, a.touched, a.whole = 0, nil, false
+	a.begin(position{link.ID, s.position().offset, s.position().db})
 	m.status.note("")
 	copied()
 	stored := time.Now()

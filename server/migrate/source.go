@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/zsetd/zsetd/server/archive"
+	"github.com/zsetd/zsetd/server/internal/keyslot"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/psync"
 	"github.com/zsetd/zsetd/server/rdb"
@@ -34,13 +35,24 @@ type source struct {
 	mu      sync.Mutex
 	reached position
 
-	copied atomic.Bool
-	ack    chan struct{} // asks to acknowledge now
+	copied  atomic.Bool
+	ack     chan struct{} // asks to acknowledge now
+	applier *applier      // of the stream
+	slots   []slotRange   // of a cluster
+}
+
+// slotRange is slots of a cluster, from the first to the last.
+type slotRange struct{ first, last int }
+
+// has reports whether a key is in a slot of the source.
+func (s *source) has(key string) bool {
+	slot := keyslot.Of(key)
+	return !s.at.Cluster || slices.ContainsFunc(s.slots, func(r slotRange) bool { return slot >= r.first && slot <= r.last })
 }
 
 // openSources connects to the source, or to each primary of a cluster.
 func openSources(ctx context.Context, e Endpoint) (sources []*source, err error) {
-	addrs := e.at.Addrs
+	addrs, owned := e.at.Addrs, map[string][]slotRange{}
 	if e.at.Cluster {
 		if err := e.checkCluster(ctx); err != nil {
 			return nil, err
@@ -53,8 +65,12 @@ func openSources(ctx context.Context, e Endpoint) (sources []*source, err error)
 		}
 		addrs = nil
 		for _, s := range slots {
-			if len(s.Nodes) > 0 && !slices.Contains(addrs, s.Nodes[0].Addr) {
-				addrs = append(addrs, s.Nodes[0].Addr)
+			if len(s.Nodes) == 0 {
+				continue
+			}
+			addr := s.Nodes[0].Addr
+			if owned[addr] = append(owned[addr], slotRange{s.Start, s.End}); !slices.Contains(addrs, addr) {
+				addrs = append(addrs, addr)
 			}
 		}
 		slices.Sort(addrs)
@@ -65,7 +81,7 @@ func openSources(ctx context.Context, e Endpoint) (sources []*source, err error)
 		}
 	}()
 	for i, addr := range addrs {
-		s := &source{Endpoint: e, index: i, addr: addr, admin: e.client(addr, 0), ack: make(chan struct{}, 1)}
+		s := &source{Endpoint: e, index: i, addr: addr, admin: e.client(addr, 0), ack: make(chan struct{}, 1), slots: owned[addr]}
 		sources = append(sources, s)
 		if s.info, err = infoOf(ctx, s.admin); err != nil {
 			return sources, fmt.Errorf("%s: %w", addr, err)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -28,8 +30,15 @@ type applier struct {
 	journey   func() []any // arguments of HSET that store the progress
 
 	changes *changes
+	doubts  *doubts
 	touched []keyAt // keys in units
 	whole   bool    // units change whole databases
+
+	// Held while commands are applied, and by who reads values for repairs.
+	mu      sync.Mutex
+	repairs []*repair // in the order of their instants
+
+	repaired *atomic.Int64 // counts values
 
 	units   map[int]*unit
 	pending int // bytes in units
@@ -99,7 +108,14 @@ func splitRows() map[string]streamRow {
 // apply applies a batch of the stream, whose commands end at an offset that sizes lead
 // to from the beginning of the batch.
 func (a *applier) apply(ctx context.Context, batch *psync.Batch, offset int64) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	for i, args := range batch.Commands {
+		if !a.multi {
+			if err := a.repairAt(ctx, offset); err != nil {
+				return err
+			}
+		}
 		offset += int64(batch.Sizes[i])
 		if len(args) > 0 {
 			if err := a.command(ctx, offset, args); err != nil {
@@ -116,7 +132,10 @@ func (a *applier) apply(ctx context.Context, batch *psync.Batch, offset int64) e
 		}
 		return nil
 	}
-	return a.flush(ctx)
+	if err := a.flush(ctx); err != nil || a.multi {
+		return err
+	}
+	return a.repairAt(ctx, offset)
 }
 
 // keep copies the arguments that are not copied yet.
@@ -146,6 +165,9 @@ func (a *applier) flush(ctx context.Context) error {
 	a.touched, a.whole = nil, false
 	if err := a.t.apply(ctx, units); err != nil {
 		return err
+	}
+	for _, u := range units {
+		a.doubts.learn(u, touched)
 	}
 	a.changes.add(touched, whole)
 	return nil
@@ -183,7 +205,7 @@ func (a *applier) keyed(ctx context.Context, offset int64, args [][]byte) error 
 		}
 		return a.gather(ctx, offset, args, refs)
 	}
-	if err := a.add(ctx, home, offset, db, keys, words(args)...); err != nil {
+	if err := a.addChecked(ctx, a.checkOf(args, refs), home, offset, db, keys, words(args)...); err != nil {
 		return err
 	}
 	switch {
@@ -196,6 +218,36 @@ func (a *applier) keyed(ctx context.Context, offset int64, args [][]byte) error 
 		return a.ownDeadlines(ctx, offset, db, args)
 	}
 	return nil
+}
+
+// checkOf returns what a command must find: the keys whose values it reads or changes, and what
+// has a deadline of its own in them.
+func (a *applier) checkOf(args [][]byte, refs []protocol.KeyRef) string {
+	var check []byte
+	for _, r := range refs {
+		if r.Flags.Has(protocol.KeyRO | protocol.KeyRW) {
+			if len(check) > 0 {
+				check = append(check, ' ')
+			}
+			check = strconv.AppendInt(check, int64(r.Index), 10)
+		}
+	}
+	members := !a.fromZsetd && a.t.name == "zsetd" && a.t.companions.Load()
+	switch strings.ToUpper(string(args[0])) {
+	case "HPEXPIREAT", "HPERSIST", "HSETEX", "ZPEXPIREAT", "ZPERSIST":
+		check = append(check, checkReply)
+	case "HINCRBY":
+		check = append(check, checkField)
+	case "ZINCRBY":
+		if members {
+			check = append(check, checkMember)
+		}
+	case "ZADD":
+		if _, score := protocol.ParseFloat(args[min(2, len(args)-1)]); members && !score {
+			check = append(check, checkDoubt)
+		}
+	}
+	return string(check)
 }
 
 // keysOf returns the keys of a command.
@@ -248,12 +300,22 @@ func (a *applier) unit(n int) *unit {
 	return u
 }
 
-// add adds a command to a unit.
+// add adds a command to a unit that need not find anything.
 func (a *applier) add(ctx context.Context, n int, offset int64, db int, keys [][]byte, args ...any) error {
+	return a.addChecked(ctx, "", n, offset, db, keys, args...)
+}
+
+// addChecked adds a command to a unit.
+func (a *applier) addChecked(ctx context.Context, check string, n int, offset int64, db int, keys [][]byte, args ...any) error {
+	touched := span{first: len(a.touched), removes: isRemoval(args)}
 	for _, k := range keys {
 		a.touched = append(a.touched, keyAt{db, string(k)})
 	}
+	touched.end = len(a.touched)
 	if len(args) > maxScriptArgs {
+		if check != "" {
+			a.doubts.add(a.touched[touched.first:touched.end])
+		}
 		if err := a.flush(ctx); err != nil {
 			return err
 		}
@@ -261,9 +323,25 @@ func (a *applier) add(ctx context.Context, n int, offset int64, db int, keys [][
 	}
 	u := a.unit(n)
 	before := u.bytes
-	u.add(offset, db, keys, args...)
+	u.addChecked(touched, check, offset, db, keys, args...)
 	a.pending += u.bytes - before
 	return nil
+}
+
+// isRemoval reports whether a command only deletes keys.
+func isRemoval(args []any) bool {
+	name, _ := args[0].([]byte)
+	return protocol.EqualFold(name, "DEL") || protocol.EqualFold(name, "UNLINK")
+}
+
+// doubt records that keys may have wrong values: the target lacks what a command has found at
+// the source.
+func (a *applier) doubt(keys ...[]byte) {
+	list := make([]keyAt, len(keys))
+	for i, k := range keys {
+		list[i] = keyAt{0, string(k)}
+	}
+	a.doubts.add(list)
 }
 
 // flushDatabases handles FLUSHALL and FLUSHDB. A cluster has no command that empties
@@ -293,6 +371,7 @@ func (a *applier) swapDatabases(ctx context.Context, offset int64, args [][]byte
 		return errors.New("the source has swapped databases (SWAPDB), which cannot be moved if a database is chosen")
 	}
 	a.whole = true
+	a.doubts.all()
 	u := a.unit(a.source)
 	u.add(offset, 0, nil, "DEL", u.key, progressKey)
 	u.add(offset, 0, nil, words(args)...)
@@ -404,6 +483,9 @@ func (a *applier) copyKey(ctx context.Context, offset int64, args [][]byte) erro
 	if err != nil {
 		return err
 	}
+	if payload == nil {
+		a.doubt(args[1], args[2])
+	}
 	if err := a.restore(ctx, offset, args[2], payload, deadline); err != nil {
 		return err
 	}
@@ -411,10 +493,10 @@ func (a *applier) copyKey(ctx context.Context, offset int64, args [][]byte) erro
 }
 
 func (a *applier) moveMember(ctx context.Context, offset int64, args [][]byte) error {
-	if err := a.add(ctx, a.t.unitOf(a.source, args[2]), offset, 0, args[2:3], "SADD", args[2], args[3]); err != nil {
+	if err := a.addChecked(ctx, "1", a.t.unitOf(a.source, args[2]), offset, 0, args[2:3], "SADD", args[2], args[3]); err != nil {
 		return err
 	}
-	return a.add(ctx, a.t.unitOf(a.source, args[1]), offset, 0, args[1:2], "SREM", args[1], args[3])
+	return a.addChecked(ctx, "1", a.t.unitOf(a.source, args[1]), offset, 0, args[1:2], "SREM", args[1], args[3])
 }
 
 // moveElement handles LMOVE and RPOPLPUSH: the element is added, and then removed.
@@ -437,12 +519,13 @@ func (a *applier) moveElement(ctx context.Context, offset int64, args [][]byte) 
 		return err
 	})
 	if errors.Is(err, redis.Nil) {
+		a.doubt(args[1], args[2])
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if err := a.add(ctx, a.t.unitOf(a.source, args[2]), offset, 0, args[2:3], push, args[2], element); err != nil {
+	if err := a.addChecked(ctx, "1", a.t.unitOf(a.source, args[2]), offset, 0, args[2:3], push, args[2], element); err != nil {
 		return err
 	}
 	if err := a.flush(ctx); err != nil {
@@ -468,6 +551,7 @@ func (a *applier) gather(ctx context.Context, offset int64, args [][]byte, refs 
 	if home < 0 {
 		return nil // it changes nothing
 	}
+	check := a.checkOf(args, refs)
 	args = append([][]byte(nil), args...)
 	type copied struct{ name, payload []byte }
 	var copies []copied
@@ -495,7 +579,7 @@ func (a *applier) gather(ctx context.Context, offset int64, args [][]byte, refs 
 			return err
 		}
 	}
-	if err := a.add(ctx, home, offset, 0, keys, words(args)...); err != nil {
+	if err := a.addChecked(ctx, check, home, offset, 0, keys, words(args)...); err != nil {
 		return err
 	}
 	for _, c := range copies {

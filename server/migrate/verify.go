@@ -69,11 +69,11 @@ func (m *move) verifyAll(ctx context.Context) error {
 	for _, s := range m.sources {
 		if err := m.eachDatabase(ctx, s, func(c *redis.Client, _ databaseInfo, to int) error {
 			return scan(ctx, c, "", "", func(keys []string) error {
-				if err := m.verifyKeys(ctx, to, keys, false); err != nil {
+				if err := m.verifyKeys(ctx, to, keys, first); err != nil {
 					return err
 				}
 				m.status.copied(len(keys))
-				m.compared += int64(len(m.chosen(keys)))
+				m.compared += int64(len(m.chosen(to, keys)))
 				return m.verifyChanged(ctx, maxChanges)
 			})
 		}); err != nil {
@@ -82,7 +82,7 @@ func (m *move) verifyAll(ctx context.Context) error {
 	}
 	return m.eachTargetDatabase(ctx, func(c *redis.Client, db int) error {
 		return scan(ctx, c, "", "", func(keys []string) error {
-			if err := m.verifyAbsent(ctx, db, keys, false); err != nil {
+			if err := m.verifyAbsent(ctx, db, keys, first); err != nil {
 				return err
 			}
 			return m.verifyChanged(ctx, maxChanges)
@@ -99,14 +99,26 @@ func (m *move) verifyChanged(ctx context.Context, most int) error {
 	if whole {
 		return errChanged
 	}
+	if err := m.catchUp(ctx); err != nil {
+		return err
+	}
 	if err := m.foldKeys(ctx, keys); err != nil {
 		return err
 	}
-	return m.verifySet(ctx, keys, false)
+	return m.verifySet(ctx, keys, again)
 }
 
-// verifySet compares keys. still: neither side changes.
-func (m *move) verifySet(ctx context.Context, set map[keyAt]struct{}, still bool) error {
+// look is how keys are compared.
+type look int
+
+const (
+	first look = iota // while both sides change
+	again             // likewise, keys that have changed or have differed
+	still             // while neither side changes
+)
+
+// verifySet compares keys.
+func (m *move) verifySet(ctx context.Context, set map[keyAt]struct{}, how look) error {
 	if m.translates() {
 		set = owners(set)
 	}
@@ -116,10 +128,10 @@ func (m *move) verifySet(ctx context.Context, set map[keyAt]struct{}, still bool
 	}
 	for db, keys := range byDB {
 		for some := range slices.Chunk(keys, scanCount) {
-			if err := m.verifyAbsent(ctx, db, some, still); err != nil {
+			if err := m.verifyAbsent(ctx, db, some, how); err != nil {
 				return err
 			}
-			if err := m.verifyKeys(ctx, db, some, still); err != nil {
+			if err := m.verifyKeys(ctx, db, some, how); err != nil {
 				return err
 			}
 		}
@@ -128,12 +140,12 @@ func (m *move) verifySet(ctx context.Context, set map[keyAt]struct{}, still bool
 }
 
 // verifyKeys checks that the target has keys of the source, and the same values.
-func (m *move) verifyKeys(ctx context.Context, db int, keys []string, still bool) error {
+func (m *move) verifyKeys(ctx context.Context, db int, keys []string, how look) error {
 	if keys = m.ordinary(keys); len(keys) == 0 {
 		return nil
 	}
 	here, there := m.source(db), m.t.client(db)
-	if err := m.settle(ctx, db, keys, still, "is missing at the target", func(keys []string) ([]string, error) {
+	if err := m.settle(ctx, db, keys, how, missing, func(keys []string) ([]string, error) {
 		left, err := onlyIn(ctx, keys, here, there)
 		if err != nil || len(left) == 0 || m.t.name != "zsetd" {
 			return left, err
@@ -142,9 +154,9 @@ func (m *move) verifyKeys(ctx context.Context, db int, keys []string, still bool
 	}); err != nil {
 		return err
 	}
-	for some := range slices.Chunk(m.chosen(keys), compareKeys) {
-		if err := m.settle(ctx, db, some, still, "differs", func(keys []string) ([]string, error) {
-			return m.compare(ctx, db, keys, m.whole && !still)
+	for some := range slices.Chunk(m.chosen(db, keys), compareKeys) {
+		if err := m.settle(ctx, db, some, how, "differs", func(keys []string) ([]string, error) {
+			return m.compare(ctx, db, keys, m.whole && how != still)
 		}); err != nil {
 			return err
 		}
@@ -153,9 +165,9 @@ func (m *move) verifyKeys(ctx context.Context, db int, keys []string, still bool
 }
 
 // verifyAbsent checks that the target has no keys that the source has not.
-func (m *move) verifyAbsent(ctx context.Context, db int, keys []string, still bool) error {
+func (m *move) verifyAbsent(ctx context.Context, db int, keys []string, how look) error {
 	here, there := m.source(db), m.t.client(db)
-	return m.settle(ctx, db, ordinary(keys), still, "is missing at the source", func(keys []string) ([]string, error) {
+	return m.settle(ctx, db, ordinary(keys), how, "is missing at the source", func(keys []string) ([]string, error) {
 		left, err := onlyIn(ctx, keys, there, here)
 		if err != nil || len(left) == 0 {
 			return nil, err
@@ -164,9 +176,13 @@ func (m *move) verifyAbsent(ctx context.Context, db int, keys []string, still bo
 	})
 }
 
+// missing is the fault of keys that only the source has.
+const missing = "is missing at the target"
+
 // settle repeats a comparison until it finds no difference. If the sides are not still, keys
-// that differ are compared again later, as those that have changed.
-func (m *move) settle(ctx context.Context, db int, keys []string, still bool, fault string, differ func(keys []string) ([]string, error)) error {
+// that differ are compared again later, as those that have changed. Keys that differ at another
+// than the first look are repaired.
+func (m *move) settle(ctx context.Context, db int, keys []string, how look, fault string, differ func(keys []string) ([]string, error)) error {
 	pause := firstRecheck
 	for try := 0; ; try++ {
 		var err error
@@ -178,8 +194,19 @@ func (m *move) settle(ctx context.Context, db int, keys []string, still bool, fa
 		if err != nil || len(keys) == 0 {
 			return err
 		}
-		if !still {
+		if how != still {
 			m.changes.addNames(db, keys)
+		}
+		if how != first {
+			why := different
+			if fault == missing {
+				why = absent
+			}
+			if err := m.repair(ctx, db, keys, why); err != nil {
+				return err
+			}
+		}
+		if how != still {
 			return nil
 		}
 		if try == recheck {
@@ -208,14 +235,15 @@ func (m *move) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// chosen returns those of keys whose values are compared: the same ones each time.
-func (m *move) chosen(keys []string) (list []string) {
+// chosen returns those of keys of a database of the target whose values are compared: those that
+// are doubtful, and the same other ones each time.
+func (m *move) chosen(db int, keys []string) (list []string) {
 	if m.o.Verify == VerifyAll {
 		return keys
 	}
 	share := float64(m.o.Verify) / float64(max(1, m.keys))
 	for _, k := range keys {
-		if float64(maphash.String(m.seed, k)) < share*math.MaxUint64 {
+		if m.doubts.compares(keyAt{db, k}) || float64(maphash.String(m.seed, k)) < share*math.MaxUint64 {
 			list = append(list, k)
 		}
 	}
@@ -241,7 +269,9 @@ func (m *move) compare(ctx context.Context, db int, keys []string, whole bool) (
 			if err != nil {
 				return nil, err
 			}
-			if !same {
+			if !same && m.doubts.has(keyAt{db, v.key}) {
+				different = append(different, v.key)
+			} else if !same {
 				return nil, fmt.Errorf("verification failed: key %.100q differs", v.key)
 			}
 		}
