@@ -354,10 +354,11 @@ func TestInvalidationsDoNotEvict(t *testing.T) {
 // TestClientsWithinHighestLimit checks that a percentage of the highest maxmemory is no small
 // number.
 func TestClientsWithinHighestLimit(t *testing.T) {
-	_, addr := start(t, map[string]string{"maxmemory": "9223372036854775807", "maxmemory-clients": "100%"})
+	_, addr := start(t, map[string]string{"maxmemory": "9223372036854775807"})
 	c := dialRaw(t, addr)
-	c.send("SET k v\r\nPING\r\n")
+	c.send("CONFIG SET maxmemory-clients 100%\r\n")
 	c.expect("OK")
+	c.send("PING\r\n")
 	c.expect("PONG")
 }
 
