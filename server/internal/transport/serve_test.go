@@ -269,6 +269,26 @@ func TestWoken(t *testing.T) {
 			other.expect(":1\r\n")
 			blocked.expect("*2\r\n$4\r\nlist\r\n$1\r\na\r\n+PONG\r\n+PONG\r\n$1\r\nx\r\n")
 		}
+		// What is left of its pipeline stays as it was sent, though more input arrives meanwhile.
+		for rest := range 4 {
+			word := func(c byte) string { return strings.Repeat(string(c), 100) }
+			blocked.send("BLPOP list 0\r\n" + strings.Repeat("ECHO "+word('a')+"\r\n", rest))
+			s.until("it is blocked", func() bool { return s.engine.BlockedClients == 1 })
+			arrived := func() (n int64) {
+				for _, x := range s.engine.Sessions {
+					n += x.Peer.Conn.Arrived()
+				}
+				return n
+			}
+			var before int64
+			s.until("its input has arrived", func() bool { before = arrived(); return true })
+			more := strings.Repeat("ECHO "+word('b')+"\r\n", 10)
+			blocked.send(more)
+			s.until("more has arrived", func() bool { return arrived() == before+int64(len(more)) })
+			other.send("RPUSH list a\r\n")
+			other.expect(":1\r\n")
+			blocked.expect("*2\r\n$4\r\nlist\r\n$1\r\na\r\n" + strings.Repeat(bulk(word('a')), rest) + strings.Repeat(bulk(word('b')), 10))
+		}
 		listening.send("SUBSCRIBE news\r\n")
 		listening.expect("*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
 		for _, size := range []int{1, 100, 200_000, 1} {
