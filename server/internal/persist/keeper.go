@@ -605,6 +605,7 @@ func (k *Keeper) LoseTrack() {
 	k.epoch++ // a concurrent beginFresh lists the keys again
 	k.NeedsFresh = true
 	k.Rewrite, k.ObsoleteUpTo = nil, 0
+	k.SaveRequested, k.Saving = k.SaveRequested || k.Saving, false // a save in progress begins again
 	k.queueLock.Lock()
 	k.queue = nil
 	k.queueLock.Unlock()

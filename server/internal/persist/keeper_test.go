@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/persist"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // host is a host without commands: a lock, a counter, and one reply that waits.
@@ -30,6 +32,7 @@ type host struct {
 	calls   int // of Maintain
 	failed  int
 	stream  *persist.Stream
+	loading []persist.LoadState // as it was shown
 
 	clients int  // that each checkpoint releases, as Durable says
 	waits   bool // a reply waits for the checkpoint of the epoch
@@ -51,6 +54,9 @@ func (h *host) LockedNow(f func()) {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	f()
+	if l := h.k.Loading; l != nil && l.Total > 0 {
+		h.loading = append(h.loading, *l)
+	}
 }
 func (h *host) Attempt(f func()) { f() }
 func (h *host) Changes() int64   { return h.changes }
@@ -603,11 +609,149 @@ func TestSizes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.k.Close(false)
-	if s := again.k.Status(); s.Loaded != 101 || s.Expired != 0 {
-		t.Errorf("after a restart: %+v", s)
+	if s := again.k.Status(); s.Loaded != 101 || s.Expired != 0 || len(again.loading) == 0 {
+		t.Errorf("after a restart: %+v, loading %+v", s, again.loading)
 	}
 	info, err := os.Stat(path)
 	if s := again.k.Stats; err != nil || s.Size != info.Size() || s.Used <= 0 || s.Used > s.Size || s.Journal <= 0 || s.Generation < 2 {
 		t.Errorf("%+v of %d bytes", s, info.Size())
+	}
+}
+
+// fill sets keys of 1 MB together, between a first and a last key in the order of the file.
+func (h *host) fill(megabytes int) {
+	h.Maintain(func() {
+		h.set("0", "1")
+		for i := range megabytes * 8 {
+			h.set(fmt.Sprintf("key:%d", i), strings.Repeat("x", 128<<10))
+		}
+		h.set("the last key", "1")
+	})
+}
+
+// TestRewrites checks that a rewrite on request succeeds though it takes several pieces, in
+// which the old file gets the changes, too.
+func TestRewrites(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "k.db")
+	h, err := open(path, map[string]string{"appendfsync": "always"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.fill(4)
+	if err := h.k.Save(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.Maintain(func() {
+		h.k.WantsFresh = true
+		h.k.Wake()
+	})
+	var s persist.Status
+	wait.Until(t, "the rewrite is done", func() bool {
+		h.LockedNow(func() { s = h.k.Status() })
+		return s.Rewrites > 0 || s.RewriteFailed
+	})
+	if s.Rewrites != 1 || s.RewriteFailed || s.Failures != 0 {
+		t.Errorf("%+v", s)
+	}
+	h.Maintain(func() { h.set("after", "1") })
+	if err := h.k.Close(true); err != nil {
+		t.Fatal(err)
+	}
+	again, err := open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.k.Close(false)
+	if got := again.get("0") + again.get("the last key") + again.get("after"); got != "111" {
+		t.Errorf("the file has %s", got)
+	}
+	// The progress of loading was shown on the way.
+	if n := len(again.loading); n < 3 || again.loading[0].Total < 4<<20 || again.loading[n-1].Done <= again.loading[0].Done || again.loading[n-1].Done > again.loading[n-1].Total {
+		t.Errorf("%+v", again.loading)
+	}
+}
+
+// TestChangeDuringSave checks that a save on request, in pieces, has both keys or neither that
+// change together meanwhile, the first and the last in the file, and that it begins again if
+// what it has written is of no use any more.
+func TestChangeDuringSave(t *testing.T) {
+	for name, meanwhile := range map[string]func(h *host){
+		"changed": func(h *host) {
+			h.set("0", "2")
+			h.set("the last key", "2")
+		},
+		"lost": func(h *host) { h.k.LoseTrack() },
+	} {
+		path := filepath.Join(t.TempDir(), "k.db")
+		var h *host
+		commits := 0
+		h, err := openOn(path, nil, func(operation string) error {
+			if operation == "commit" {
+				if commits++; commits == 2 {
+					h.LockedNow(func() { meanwhile(h) })
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.fill(4)
+		if err := h.k.Save(t.Context()); err != nil || commits < 3 {
+			t.Fatalf("%s: %d commits, %v", name, commits, err)
+		}
+		if err := h.k.Close(false); err != nil {
+			t.Fatal(err)
+		}
+		again, err := open(path, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if a, b := again.get("0"), again.get("the last key"); a != b || a == "(none)" || again.keys.DB(0).Len() != 4*8+2 {
+			t.Errorf("%s: %s and %s, %d keys", name, a, b, again.keys.DB(0).Len())
+		}
+		again.k.Close(false)
+		if left, _ := filepath.Glob(path + "*"); len(left) != 1 {
+			t.Errorf("%s: files %q", name, left)
+		}
+	}
+}
+
+// TestBackupInMemory checks a backup of data that are kept in no file, in several pieces.
+func TestBackupInMemory(t *testing.T) {
+	c := config.Defaults()
+	c.Dbfilename = ""
+	h := &host{keys: keyspace.New(16, keyspace.Hooks{})}
+	h.keys.SetNow(time.Now().UnixMilli())
+	h.k = persist.New(persist.Options{Keys: h.keys, Settings: &c, Log: slog.New(slog.DiscardHandler), Start: time.Now()}, h)
+	if err := h.k.Open(); err != nil {
+		t.Fatal(err)
+	}
+	h.fill(3)
+	path := filepath.Join(t.TempDir(), "b.db")
+	if err := h.k.Backup(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.k.Backup(t.Context(), path); !errors.Is(err, fs.ErrExist) || err.Error() != "backup "+path+": file already exists" {
+		t.Error(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := h.k.Backup(ended, path+"2"); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if left, _ := filepath.Glob(path + "*"); len(left) != 1 {
+		t.Errorf("files: %q", left)
+	}
+	if h.keys.Recording() {
+		t.Error("it records changes that nothing takes")
+	}
+	again, err := open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.k.Close(false)
+	if again.keys.DB(0).Len() != 3*8+2 || again.get("0")+again.get("the last key") != "11" {
+		t.Errorf("%d keys", again.keys.DB(0).Len())
 	}
 }
