@@ -52,23 +52,23 @@ func TestTimes(t *testing.T) {
 func TestPause(t *testing.T) {
 	const ms = time.Millisecond
 	for _, test := range []struct {
-		k    Keeper
+		k    *Keeper
 		took time.Duration
 		more bool
 		want time.Duration
 	}{
-		{Keeper{}, 7 * ms, true, 0},
-		{Keeper{rewriting: rewriting{Rewrite: new(Rewrite)}}, 7 * ms, true, 7 * ms},
-		{Keeper{rewriting: rewriting{Rewrite: new(Rewrite)}}, 7 * ms, false, 0},
-		{Keeper{rewriting: rewriting{Rewrite: new(Rewrite), NeedsFresh: true}}, 7 * ms, true, 0},
-		{Keeper{progress: progress{ObsoleteUpTo: 1}}, 7 * ms, true, 7 * ms},
-		{Keeper{progress: progress{released: 5}}, 7 * ms, true, 0},
-		{Keeper{progress: progress{released: 4}, schedule: schedule{always: true}}, 7 * ms, true, 0},
-		{Keeper{progress: progress{released: 5}, schedule: schedule{always: true}}, 7 * ms, true, ms},
-		{Keeper{progress: progress{released: 5}, schedule: schedule{always: true}}, ms, true, ms},
-		{Keeper{progress: progress{released: 5}, schedule: schedule{always: true}}, ms - 1, true, 0},
-		{Keeper{progress: progress{released: 100}, schedule: schedule{always: true}}, 2 * ms, false, 2 * ms},
-		{Keeper{progress: progress{released: 100}, schedule: schedule{always: true}}, 2*ms - 1, false, 0},
+		{&Keeper{}, 7 * ms, true, 0},
+		{&Keeper{rewriting: rewriting{Rewrite: new(Rewrite)}}, 7 * ms, true, 7 * ms},
+		{&Keeper{rewriting: rewriting{Rewrite: new(Rewrite)}}, 7 * ms, false, 0},
+		{&Keeper{rewriting: rewriting{Rewrite: new(Rewrite), NeedsFresh: true}}, 7 * ms, true, 0},
+		{&Keeper{progress: progress{ObsoleteUpTo: 1}}, 7 * ms, true, 7 * ms},
+		{&Keeper{progress: progress{released: 5}}, 7 * ms, true, 0},
+		{&Keeper{progress: progress{released: 4}, schedule: schedule{always: true}}, 7 * ms, true, 0},
+		{&Keeper{progress: progress{released: 5}, schedule: schedule{always: true}}, 7 * ms, true, ms},
+		{&Keeper{progress: progress{released: 5}, schedule: schedule{always: true}}, ms, true, ms},
+		{&Keeper{progress: progress{released: 5}, schedule: schedule{always: true}}, ms - 1, true, 0},
+		{&Keeper{progress: progress{released: 100}, schedule: schedule{always: true}}, 2 * ms, false, 2 * ms},
+		{&Keeper{progress: progress{released: 100}, schedule: schedule{always: true}}, 2*ms - 1, false, 0},
 	} {
 		if got := test.k.pause(test.took, test.more); got != test.want {
 			t.Errorf("%d released, always %v, after %v, more %v: %v, not %v", test.k.released, test.k.always, test.took, test.more, got, test.want)

@@ -147,7 +147,7 @@ func TestCheckListening(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%+v: %q", test, got)
 		}
-		for _, handed := range []listening{{handed: []net.Listener{nil}}, {handedTLS: []net.Listener{nil}}} {
+		for _, handed := range []*listening{{handed: []net.Listener{nil}}, {handedTLS: []net.Listener{nil}}} {
 			tr := Transport{listening: listening{handed: handed.handed, handedTLS: handed.handedTLS}}
 			if err := tr.checkListening(&c); err != nil {
 				t.Errorf("%+v, with open sockets: %v", test, err)
