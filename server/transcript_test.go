@@ -134,7 +134,7 @@ func TestChosenSubtests(t *testing.T) {
 // sections that are not marked as zsetd's own.
 func TestTranscriptsOfNewer(t *testing.T) {
 	judgeTranscripts(t, newerServers()[0], "hash-expire", "hash-getex", "hash-expire-time", "hash-lazy", "stream-claim",
-		"stream-idempotence", "stream-references", "stream-groups", "stream-blocking", "stream", "keysizes", "takenback")
+		"stream-idempotence", "stream-references", "stream-groups", "stream-blocking", "stream", "keysizes", "keys-overwritten", "takenback")
 }
 
 // TestTranscriptsOfValkey judges Valkey by the transcript of what Redis lacks and Valkey has.
