@@ -51,14 +51,13 @@
 // at it for a change, at the rate of the fastest: no client polls.
 //
 // A stream that ends for a reason has a last event named end with {"error": …}. A comment line
-// follows 25 seconds of silence. A viewer that is 4 MB behind, or takes nothing for 10 seconds,
-// is disconnected. The channels, patterns and keys of all viewers with one user come on one
-// connection to the server. If the user loses the permission for one
-// of them, or the connection is closed, all these streams end. A stream of HTTP/1.1 takes over its
-// connection, and costs less than 10 KB of memory. Each source of changes and stream has a
-// connection of its own, of about 40 KB, however many viewers with one user it has. The parameters
-// http-streams-per-address and http-streams-per-user bound the streams; above them, and above
-// maxclients, a request is refused.
+// follows 25 seconds of silence. A viewer that is 4 MB behind, or takes nothing for 10 seconds, is
+// disconnected. The channels, patterns and keys of all viewers with one user come on one
+// connection to the server. If the user loses the permission for one of them, or the connection is
+// closed, all these streams end. A stream of HTTP/1.1 takes over its connection, and costs less
+// than 10 KB of memory. Each source of changes and stream has a connection of its own, of about 40
+// KB, however many viewers with one user it has. The parameters http-streams-per-address and
+// http-streams-per-user bound the streams; above them, and above maxclients, a request is refused.
 //
 // # Page
 //

@@ -236,7 +236,7 @@ func (h *hub) answered(refused error) {
 	full := h.stale > maxStale
 	h.mu.Unlock()
 	switch {
-	case full:
+	case f == nil && full:
 		h.c.mu.Lock()
 		h.retire()
 		h.c.mu.Unlock()

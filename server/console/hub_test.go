@@ -20,7 +20,7 @@ func numsub(srv *servertest.Server, channel string) any {
 }
 
 // TestOneConnection checks that the channels, patterns and keys of all viewers of a user come on
-// one connection, which unsubscribes from what nobody follows and closes with the last viewer.
+// one connection, which unsubscribes from what has no viewer left and closes with the last viewer.
 func TestOneConnection(t *testing.T) {
 	t.Parallel()
 	srv, web := serving(t, map[string]string{"notify-keyspace-events": "SAK", "user": "ann on >pw ~* &a* +@all"})
