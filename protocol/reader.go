@@ -658,7 +658,7 @@ func SplitArgs(dst [][]byte, line []byte) (args [][]byte, ok bool) {
 	return splitArgs(dst, line, false)
 }
 
-// splitArgs is SplitArgs. If mixed is set, a word may go on after a closing quote.
+// splitArgs splits an inline command. If mixed is set, a word may go on after a closing quote.
 func splitArgs(dst [][]byte, line []byte, mixed bool) (args [][]byte, ok bool) {
 	args = dst
 	for i := 0; ; {

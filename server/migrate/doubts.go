@@ -14,8 +14,8 @@ type doubts struct {
 	mu   sync.Mutex
 	keys map[keyAt]struct{}
 
-	// every reports that each key may be doubtful, except those of repaired: nobody has
-	// seen what the stream has found, or there were too many.
+	// every reports that each key may be doubtful, except those of repaired: what the stream
+	// has found before is not known, or there were too many.
 	every    bool
 	repaired map[keyAt]struct{}
 }

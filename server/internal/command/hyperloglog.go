@@ -330,7 +330,7 @@ func pfdebug(c *engine.Call) {
 	}
 }
 
-// pfdebugSimd is PFDEBUG SIMD ON|OFF, which has no effect: no instructions of vectors are used.
+// pfdebugSimd handles PFDEBUG SIMD ON|OFF, which has no effect: no instructions of vectors are used.
 func pfdebugSimd(c *engine.Call, state []byte) {
 	switch {
 	case protocol.EqualFold(state, "ON"):

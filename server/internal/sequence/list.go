@@ -534,7 +534,8 @@ func (l *List) Fit(listMaxListpackSize int) {
 	l.large = !l.within(listMaxListpackSize, 1) || l.large && !l.within(listMaxListpackSize, 2)
 }
 
-// Expect updates the same before an element of so many bytes is inserted, or replaces another:
+// Expect makes the list large if it exceeds the limit with one more element of so many bytes, which is
+// inserted or replaces another:
 // Redis counts both then, and an element that finds no place, too.
 func (l *List) Expect(size, listMaxListpackSize int) {
 	bytes, entries := listNode(listMaxListpackSize)
