@@ -478,6 +478,31 @@ func TestLinkCutUnderLoad(t *testing.T) {
 	primary.same(replica)
 }
 
+// TestWaitInTransaction checks that WAIT in a transaction or a script waits for the changes
+// that its client has made before.
+func TestWaitInTransaction(t *testing.T) {
+	for name, primary := range map[string]func(t *testing.T) *node{
+		"zsetd": func(t *testing.T) *node { return zsetdNode(t, nil) },
+		"redis 8.6": func(t *testing.T) *node {
+			port := unusedPort(t)
+			dial := startNewer(t, "--port", port, "--repl-diskless-sync-delay", "0")
+			return &node{peer: newPeer(dial(), dial()), t: t, addr: "127.0.0.1:" + port}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			primary, replica := primary(t), zsetdNode(t, nil)
+			replica.follow(primary)
+			primary.run("SET before 1", "WAIT 1 0", "MULTI", "WAIT 1 0", "SET in 1", "WAIT 1 0")
+			if got, want := primary.do("EXEC"), "*3\r\n:1\r\n+OK\r\n:1\r\n"; got != want {
+				t.Errorf("EXEC: %q, want %q", got, want)
+			}
+			if got := primary.do("EVAL", "redis.call('set', 'script', 1) return redis.call('wait', 1, 0)", "0"); got != ":1\r\n" {
+				t.Errorf("WAIT in a script: %q", got)
+			}
+		})
+	}
+}
+
 // TestKilledLinkHangsUp: the primary learns that a link was killed while the turn that has
 // killed it goes on, as one does with DEBUG SLEEP.
 func TestKilledLinkHangsUp(t *testing.T) {

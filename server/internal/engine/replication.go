@@ -131,22 +131,29 @@ func (s *Session) Owe(n int64) {
 func (s *Session) Backlog() int64 { return s.backlog() - s.owed }
 
 // WroteAt returns keyspace.Keyspace.EffectCount after the last change by the session's
-// commands, or after a later one of the same turn; 0 if there was none.
+// commands, or after a later one of the same turn; 0 if there was none. Changes by the
+// transaction or script that runs do not count.
 func (s *Session) WroteAt() uint64 {
-	if n := s.Engine.Keys.EffectCount(); n != s.Engine.effectsBefore {
-		return n
+	if s.execing == 0 && s.Engine.Scripting.Running == nil {
+		s.noteChanges()
 	}
 	return s.wroteAt
 }
 
-// OnDisk reports whether the changes by the session's commands are in a file that the server
+// OnDisk reports whether the changes of which WroteAt has told are in a file that the server
 // keeps up to date.
 func (s *Session) OnDisk() bool {
-	epoch := s.savedBy
-	if s.Engine.Changes != s.Engine.changesBefore {
-		epoch = s.Engine.Keeper.Epoch()
+	return s.Engine.Logs() && s.Engine.Keeper.Saved(s.savedBy)
+}
+
+// noteChanges attributes the changes of this turn to the session.
+func (s *Session) noteChanges() {
+	if n := s.Engine.Keys.EffectCount(); n != s.Engine.effectsBefore {
+		s.wroteAt = n
 	}
-	return s.Engine.Logs() && s.Engine.Keeper.Saved(epoch)
+	if s.Engine.Changes != s.Engine.changesBefore {
+		s.savedBy = s.Engine.Keeper.Epoch()
+	}
 }
 
 // Logs reports whether changes are written as appendfsync says.

@@ -147,6 +147,9 @@ func (r *ScriptRun) busyError() string {
 
 // Begin makes r the running script.
 func (sc *scripting) Begin(r *ScriptRun) {
+	if r.Caller.execing == 0 {
+		r.Caller.noteChanges()
+	}
 	sc.Running, r.outer = r, r.Engine.Scope.Shown.Hold(r.Engine.At)
 	r.memory.Begin(sc, r.Engine.Keys, r.Watch.Started)
 	sc.watched.Store(&r.memory)

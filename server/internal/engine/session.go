@@ -381,10 +381,7 @@ func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, en
 		s.Stalled.Store(true)
 	}
 	srv.current = nil
-	s.wroteAt = s.WroteAt()
-	if srv.Changes != srv.changesBefore {
-		s.savedBy = srv.Keeper.Epoch()
-	}
+	s.noteChanges()
 	if s.Out.Len() > 0 && srv.withholds() {
 		srv.withhold(s)
 	}

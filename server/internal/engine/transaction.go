@@ -185,6 +185,7 @@ func exec(c *Call) {
 		c.Reply.NullArray()
 		return
 	}
+	s.noteChanges()
 	c.Reply.Array(len(queue))
 	cmd, argv := c.Command, c.Argv
 	c.Nested, s.execing = true, len(queue)
