@@ -18,6 +18,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/scriptcache"
 	"github.com/zsetd/zsetd/server/internal/scripting"
 	"github.com/zsetd/zsetd/server/rdb"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // commandLine encodes a command of arbitrary words.
@@ -286,6 +287,18 @@ func TestScriptWaitsByTime(t *testing.T) {
 	if before, after := check("EXEC", list[1]); us(list[0]) != before || us(list[2]) < after {
 		t.Errorf("EXEC: TIME is %d before a script from %d to %d, and %d after it", us(list[0]), before, after, us(list[2]))
 	}
+}
+
+// TestScriptTimeAroundSlowCommand checks that one slow command does not move the TIME of a
+// script, although it exceeds busy-reply-threshold. A busy machine may delay the script
+// before that; it tries again then.
+func TestScriptTimeAroundSlowCommand(t *testing.T) {
+	rerun.Skip(t)
+	srv, _ := start(t, map[string]string{"busy-reply-threshold": "20", "enable-debug-command": "yes"})
+	must(t, srv, "DEBUG SET-DISABLE-DENY-SCRIPTS 1")
+	wait.Until(t, "TIME is that before the slow command", func() bool {
+		return sayArgs(srv, "EVAL", "local t = redis.call('time') redis.call('debug', 'sleep', 0.03) return t[2] == redis.call('time')[2]", 0) == "1"
+	})
 }
 
 // TestScriptInBubble checks that a script that waits, or never ends, ends in a bubble, where
