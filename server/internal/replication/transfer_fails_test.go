@@ -188,6 +188,30 @@ func on(t *testing.T, srv *servertest.Server) func(line string) string {
 	}
 }
 
+// TestTransferInInfo checks what INFO says of a transfer.
+func TestTransferInInfo(t *testing.T) {
+	file := data("")
+	synctest.Test(t, func(t *testing.T) {
+		srv := replicaOf(t, &scripted{answer: full(file, len(file)/4)}, true, server.Options{})
+		time.Sleep(10*time.Second + 500*time.Millisecond)
+		n, part := int64(len(file)), int64(len(file)/4)
+		want := []string{
+			"master_link_status:down", "master_sync_in_progress:1", "master_current_sync_attempts:1", "master_total_sync_attempts:1",
+			fmt.Sprint("master_sync_total_bytes:", n), fmt.Sprint("master_sync_read_bytes:", part), fmt.Sprint("master_sync_left_bytes:", n-part),
+			fmt.Sprintf("master_sync_perc:%.2f", 100*float64(part)/float64(n)), "master_sync_last_io_seconds_ago:10", "master_link_down_since_seconds:-1",
+			"total_disconnect_time_sec:0", // it never had a link
+		}
+		var names []string
+		for _, w := range want {
+			name, _, _ := strings.Cut(w, ":")
+			names = append(names, name)
+		}
+		if got := fields(srv, names...); !slices.Equal(got, want) {
+			t.Errorf("INFO: %q, want %q", got, want)
+		}
+	})
+}
+
 // TestTransferFails checks what a replica has while it receives the data of a primary that
 // stalls, and after a transfer that has failed: all that it had, in memory and in its file, or
 // with flushdb nothing in memory. It is promoted at once.
