@@ -1,9 +1,14 @@
 package transport
 
 import (
+	"bytes"
 	"crypto/tls"
+	"errors"
 	"io"
+	"log/slog"
 	"net"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -59,6 +64,40 @@ func TestAwaitLeave(t *testing.T) {
 		if n := waiting.Load(); n != 0 {
 			t.Errorf("a client has closed, and %d listeners still wait", n)
 		}
+	})
+}
+
+// TestAcceptFailed checks what is logged of clients that cannot be accepted: a line at once, and
+// no more than one in acceptLogTime, with the number of failures since the last.
+func TestAcceptFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		tr := newTransport(t, engine.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		logged := func(want ...string) {
+			t.Helper()
+			var got []string
+			for line := range strings.Lines(log.String()) {
+				if _, rest, is := strings.Cut(strings.TrimSpace(line), `msg="cannot accept a connection" `); is {
+					got = append(got, rest)
+				}
+			}
+			if log.Reset(); !slices.Equal(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+		}
+		for range 3 {
+			tr.acceptFailed(errors.New("too many files"))
+		}
+		logged(`error="too many files" times=1 clients=0`)
+		time.Sleep(acceptLogTime - 1)
+		tr.acceptFailed(errors.New("too many files"))
+		logged()
+		time.Sleep(1)
+		if _, err := tr.Dialer()(t.Context(), "", ""); err != nil {
+			t.Fatal(err)
+		}
+		tr.acceptFailed(errors.New("too many files"))
+		logged(`error="too many files" times=4 clients=1`)
 	})
 }
 
