@@ -411,8 +411,12 @@ func runSalvage(r *toolRun) int {
 		return statusUsage
 	}
 	r.meter.end()
-	out := r.stdout
-	fmt.Fprintf(out, "%s: %d keys recovered from %d of %d bases and %d of %d journal parts\n", r.output, s.Keys,
+	return printSalvage(r.stdout, r.output, s)
+}
+
+// printSalvage prints what is recovered to path and what is lost, and returns the status.
+func printSalvage(out io.Writer, path string, s *archive.Salvaged) int {
+	fmt.Fprintf(out, "%s: %d keys recovered from %d of %d bases and %d of %d journal parts\n", path, s.Keys,
 		s.Bases, max(s.Bases, s.Manifest.Bases.Records), s.Journal, max(s.Journal, s.Manifest.Journal.Records))
 	if !s.Guessed {
 		fmt.Fprintf(out, "The last checkpoint is %d, %s.\n", s.Manifest.Generation, s.Manifest.Time.Local().Format(time.RFC3339))

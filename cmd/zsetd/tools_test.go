@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/archive"
+	"github.com/zsetd/zsetd/server/servertest"
 )
 
 // call runs a command line.
@@ -331,5 +334,151 @@ func TestMeter(t *testing.T) {
 	m.end()
 	if !strings.Contains(out.String(), "verify") {
 		t.Errorf("%q", out.String())
+	}
+}
+
+// TestMeterState checks the texts of steps that have their own, and a bar whose end moves.
+func TestMeterState(t *testing.T) {
+	var out bytes.Buffer
+	m := newMeter(&out)
+	m.state("copy", "copying, 1 key", 1, 10)
+	m.next = time.Time{}
+	m.state("copy", "copying, 2 keys", 2, 10)
+	m.end()
+	if got := out.String(); got != "copying, 2 keys\ncopying, 2 keys\n" {
+		t.Errorf("%q", got)
+	}
+	out.Reset()
+	m.terminal = true
+	m.state("follow", "following, 1 key", 1, 10)
+	for _, x := range [][2]int64{{15, 20}, {30, 25}} {
+		m.state("follow", "following", x[0], x[1])
+		if got, want := m.bar.GetMax64(), max(x[0], x[1]); got != want {
+			t.Errorf("the bar ends at %d, want %d", got, want)
+		}
+	}
+	if got := m.bar.State().Description; got != "following" {
+		t.Errorf("the bar has the text %q", got)
+	}
+	m.end()
+}
+
+func TestSize(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0 B", 10<<10 - 1: "10239 B", 10 << 10: "10.0 KB", 1000<<10 - 1<<7: "999.9 KB", 1000 << 10: "1.0 MB", 1536 << 10: "1.5 MB",
+		3 << 30: "3.0 GB", 5 << 40: "5.0 TB", 5000 << 40: "5000.0 TB",
+	} {
+		if got := size(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
+
+// TestReportText checks the text of zsetd check for a file with everything that has a line.
+func TestReportText(t *testing.T) {
+	report := &archive.Report{
+		Generation: 7, Time: time.Unix(1e9, 0), Size: 1 << 20, Free: 1 << 18,
+		Bases: archive.Records{Records: 2, Bytes: 300}, Journal: archive.Records{Records: 3, Bytes: 400}, Log: archive.Records{Records: 4, Bytes: 500}, Void: 600,
+	}
+	want := `f is sound.
+
+last checkpoint  7, ` + time.Unix(1e9, 0).Local().Format(time.RFC3339) + `
+file             1.0 MB, 256.0 KB free (25 %)
+bases            300 B in 2 records
+journal          400 B in 3 records
+log              500 B in 4 groups
+cleared          600 B of flushed databases
+
+No keys.
+`
+	var out bytes.Buffer
+	if err := printReport(&out, "f", report); err != nil || out.String() != want {
+		t.Errorf("%v: %s, want %s", err, out.String(), want)
+	}
+	report.Log, report.Void = archive.Records{}, 0
+	out.Reset()
+	if err := printReport(&out, "f", report); err != nil || strings.Contains(out.String(), "log ") || strings.Contains(out.String(), "cleared") {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}
+
+// TestSalvageText checks the text of zsetd salvage for each kind of loss.
+func TestSalvageText(t *testing.T) {
+	lost := func(n int) (keys []archive.LostKey) {
+		for range n {
+			keys = append(keys, archive.LostKey{DB: 1, Key: "k", Why: "gone"})
+		}
+		return keys
+	}
+	found := func(change func(s *archive.Salvaged)) *archive.Salvaged {
+		s := &archive.Salvaged{Keys: 5}
+		s.Bases, s.Journal, s.Whole = 3, 2, true
+		s.Manifest.Bases.Records, s.Manifest.Journal.Records = 3, 2
+		s.Manifest.Generation, s.Manifest.Time = 7, time.Unix(1e9, 0)
+		change(s)
+		return s
+	}
+	const head = "new: 5 keys recovered from 3 of 3 bases and 2 of 2 journal parts\n"
+	last := "The last checkpoint is 7, " + time.Unix(1e9, 0).Local().Format(time.RFC3339) + ".\n"
+	for _, test := range []struct {
+		s      *archive.Salvaged
+		status int
+		want   string
+	}{
+		{found(func(*archive.Salvaged) {}), statusOK, head + last + "Nothing is missing.\n"},
+		{found(func(s *archive.Salvaged) { s.Whole, s.Guessed = false, true }), statusBad,
+			head + "The manifest is lost: the databases of the keys are guessed, and their number is unknown.\n"},
+		{found(func(s *archive.Salvaged) {
+			s.Whole, s.Scavenged = false, true
+			s.Manifest.Bases.Records, s.Manifest.Journal.Records = 4, 5
+		}), statusBad, "new: 5 keys recovered from 3 of 4 bases and 2 of 5 journal parts\n" + last +
+			"1 bases are missing, possibly of keys that no other record names.\n3 journal parts are missing: changes of any key may be lost.\n" +
+			"Unused pages were searched: the output may have deleted keys and old values.\n"},
+		{found(func(s *archive.Salvaged) {
+			s.Pages = []error{errors.New("page 9")}
+			s.Lost, s.Old = lost(manyLines), lost(manyLines+2)
+			s.Lost[0].Hashed = true
+		}), statusBad, head + last + "damage:\n  page 9\nkeys lost:\n" +
+			"  database 1, a key of 1 KB or more whose SHA-256 is 6b: gone\n" + strings.Repeat("  database 1, key \"k\": gone\n", manyLines-1) +
+			"keys with an older value:\n" + strings.Repeat("  database 1, key \"k\": gone\n", manyLines) + "  and 2 more\n"},
+	} {
+		var out bytes.Buffer
+		if status := printSalvage(&out, "new", test.s); status != test.status || out.String() != test.want {
+			t.Errorf("status %d, %s, want %d, %s", status, out.String(), test.status, test.want)
+		}
+	}
+}
+
+// TestMigrateRefuses checks the status and the text of moves that do not begin.
+func TestMigrateRefuses(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	config := map[string]string{"repl-diskless-sync-delay": "0"}
+	srv, full := servertest.Run(t, server.Options{Config: config}), servertest.Run(t, server.Options{Config: config})
+	full.Must("SET", "has", "1")
+	srv.Must("ZADD", "z", "1", "m")
+	srv.Must("ZPEXPIREAT", "z", "33000000000000", "MEMBERS", "1", "m")
+	srv.Must("SET", "s", "1")
+	from := "redis://" + srv.Addr()
+	for _, test := range []struct {
+		args   string
+		status int
+		says   string
+	}{
+		{"migrate ftp://x " + at("data.db"), statusUsage, "zsetd migrate: FROM: "},
+		{"migrate " + at("data.db") + " ftp://x", statusUsage, "zsetd migrate: TO: "},
+		{"migrate " + at("data.db") + " " + at("new.rdb") + " --verify -1", statusUsage, `zsetd migrate: --verify must be all or a number of keys, not "-1"`},
+		{"migrate " + at("data.db") + " " + at("new.rdb") + " --verify some", statusUsage, `not "some"`},
+		{"migrate " + at("data.db") + " " + at("new.rdb"), statusBad, "both are files"},
+		{"migrate redis://127.0.0.1:1 " + at("new.rdb"), statusUsage, "connection refused"},
+		{"migrate " + from + " redis://" + full.Addr() + " --dry-run", statusBad, "does not fit: the target has 1 keys: --replace deletes them"},
+		{"migrate " + from + " redis://" + full.Addr(), statusBad, "Nothing was moved. --force moves what fits."},
+		{"migrate " + from + " " + at("new.db") + " --dry-run", statusOK, "2 keys"},
+		{"migrate " + from + " " + at("new.db"), statusOK, "moved " + from + " to " + at("new.db")},
+	} {
+		status, out, errs := call("", strings.Fields(test.args)...)
+		if status != test.status || !strings.Contains(out+errs, test.says) {
+			t.Errorf("zsetd %s: status %d, %s%s, want %d, %s", test.args, status, out, errs, test.status, test.says)
+		}
 	}
 }
