@@ -464,12 +464,28 @@ func TestTLSStart(t *testing.T) {
 	p.issue("server", &x509.Certificate{})
 	p.issue("other", &x509.Certificate{})
 	p.write("empty", nil)
+	p.write("damaged", []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"))
+	p.write("locked.key", []byte("-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n"))
+	for _, folder := range []string{"folder/within", "other"} {
+		if err := os.MkdirAll(p.path(folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.write("folder/text", []byte("no certificate"))
+	p.write("other/damaged", []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"))
 	for change, want := range map[string]string{
 		"tls-cert-file=":                          "No tls-cert-file configured!",
 		"tls-key-file=":                           "No tls-key-file configured!",
 		"tls-ca-cert-file=":                       "Either tls-ca-cert-file or tls-ca-cert-dir must be specified",
 		"tls-cert-file=" + p.path("nowhere"):      "Failed to load certificate: open " + p.path("nowhere"),
 		"tls-cert-file=" + p.path("empty"):        "failed to find any PEM data in certificate input",
+		"tls-key-file=" + p.path("nowhere"):       "Failed to load private key: open " + p.path("nowhere"),
+		"tls-key-file=" + p.path("locked.key"):    "Failed to load private key: " + p.path("locked.key") + ": ",
+		"tls-ca-cert-file=" + p.path("damaged"):   "Failed to configure CA certificate(s) file/directory: " + p.path("damaged") + ": ",
+		"tls-ca-cert-file=" + p.path("nowhere"):   "Failed to configure CA certificate(s) file/directory: open " + p.path("nowhere"),
+		"tls-ca-cert-dir=" + p.path("nowhere"):    "Failed to configure CA certificate(s) file/directory: open " + p.path("nowhere"),
+		"tls-ca-cert-dir=" + p.path("folder"):     p.path("folder") + ": no certificate found in the directory",
+		"tls-ca-cert-dir=" + p.path("other"):      p.path("other/damaged") + ": ",
 		"tls-key-file=" + p.path("other.key"):     "private key does not match public key",
 		"tls-key-file=" + p.path("server.crt"):    "Failed to load certificate",
 		"tls-ca-cert-file=" + p.path("empty"):     "no certificate found",
