@@ -90,7 +90,7 @@
 //   - Keyspace: typed values behind two accessors, Get to read and Edit to modify.
 //   - Commit scope: one command, one EXEC, one script or one expiry sweep. Its
 //     effects become visible together. Which clients receive its messages, events and
-//     invalidations is decided when each of its commands has ended (commitScope).
+//     invalidations is decided when each of its commands has ended (engine.commitScope).
 //   - Turn: one lock hold: up to 64 commit scopes of ready clients, under one reading
 //     of the clock.
 //   - Waiter: a blocked Call. It changed nothing, and is retried when its key changes

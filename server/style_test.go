@@ -1,8 +1,8 @@
 package server_test
 
-// Lint rules of this repository: the imports that each package may have, what Go
-// files declare, how tests wait, and the language of comments and Markdown. Each failure
-// message gives the reason for its rule.
+// Lint rules of this repository: the imports that each package may have, what Go files
+// declare, the names in comments, how tests wait, and paths and to-do comments in all files.
+// Each failure message gives the reason for its rule.
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -18,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/zsetd/zsetd/server/internal/rerun"
 )
@@ -322,8 +324,8 @@ func TestText(t *testing.T) {
 	})
 }
 
-// TestStyle rejects undocumented exports, init functions, package variables and
-// packages without a doc.go.
+// TestStyle rejects undocumented exports, init functions, package variables, packages without a
+// doc.go, and names in comments that do not exist.
 func TestStyle(t *testing.T) {
 	rerun.Skip(t)
 	fset := token.NewFileSet()
@@ -348,7 +350,16 @@ func TestStyle(t *testing.T) {
 			}
 		}
 	})
+	all := identifiers(slices.Concat(slices.Collect(maps.Values(packages))...))
 	for dir, list := range packages {
+		own := identifiers(list)
+		for _, f := range list {
+			if name := fset.Position(f.Pos()).Filename; !strings.HasSuffix(name, "_test.go") {
+				for _, missing := range missingNames(f.Comments, own, all) {
+					t.Errorf("%s: a comment has the name %s, which does not exist in this package: one of another package is written with its package or type", name, missing)
+				}
+			}
+		}
 		documented := false
 		for _, f := range list {
 			base := path.Base(fset.Position(f.Pos()).Filename)
@@ -367,6 +378,43 @@ func TestStyle(t *testing.T) {
 			t.Errorf("%s: has no doc.go: a newcomer to a package begins there", dir)
 		}
 	}
+}
+
+// identifiers returns the identifiers of the code of some files, with the words of its strings.
+func identifiers(list []*ast.File) map[string]bool {
+	names := map[string]bool{}
+	for _, f := range list {
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.Ident:
+				names[n.Name] = true
+			case *ast.BasicLit:
+				for _, word := range strings.FieldsFunc(n.Value, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+					names[word] = true
+				}
+			}
+			return true
+		})
+	}
+	return names
+}
+
+// missingNames returns the names in comments with a capital letter within, such as missingNames,
+// that do not exist: alone in own, behind a dot in all.
+func missingNames(comments []*ast.CommentGroup, own, all map[string]bool) (missing []string) {
+	chain := regexp.MustCompile(`(?:^|[\s(\["*])((?:\w+\.)*[a-z]+(?:[A-Z][a-z0-9]+)+(?:\.\w+)*)\b[^:]`)
+	local := regexp.MustCompile(`^[a-z]+(?:[A-Z][a-z0-9]+)+$`)
+	for _, group := range comments {
+		for _, m := range chain.FindAllStringSubmatch(group.Text(), -1) {
+			parts := strings.Split(m[1], ".")
+			for _, name := range parts {
+				if local.MatchString(name) && !own[name] && (len(parts) == 1 || !all[name]) {
+					missing = append(missing, m[1])
+				}
+			}
+		}
+	}
+	return missing
 }
 
 // judgeDecl returns what is wrong with a declaration outside tests.
@@ -446,6 +494,20 @@ func isError(name string, value ast.Expr) bool {
 	}
 	pkg, ok := sel.X.(*ast.Ident)
 	return ok && pkg.Name == "errors" && sel.Sel.Name == "New"
+}
+
+func TestStyleNames(t *testing.T) {
+	own, all := map[string]bool{"ownName": true}, map[string]bool{"ownName": true, "otherName": true}
+	for text, want := range map[string]bool{
+		"see ownName": true, "see ownName.": true, "see otherName": false, "see pkg.otherName": true, "see otherName.mu": true,
+		"(noName)": false, "*noName is": false, "pkg.noName is": false, "Type.noName.mu is": false, "see [noName]": false,
+		"a/noName": true, "arXiv:1": true, "UPPER and HyperLogLog": true,
+	} {
+		missing := missingNames([]*ast.CommentGroup{{List: []*ast.Comment{{Text: "// " + text}}}}, own, all)
+		if (len(missing) == 0) != want {
+			t.Errorf("%s: %q is missing", text, missing)
+		}
+	}
 }
 
 func TestStyleRules(t *testing.T) {

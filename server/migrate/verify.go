@@ -515,7 +515,7 @@ func (m *move) same(a, b archive.Value) bool {
 		a = a.WithoutDeadlines()
 	}
 	if _, hash := a.Value.(*keyspace.Hash); !hash && m.t.name == "zsetd" && m.sources[0].name != "zsetd" {
-		b = b.WithoutDeadlines() // see foldCompanions
+		b = b.WithoutDeadlines() // see archive.foldCompanions
 	}
 	if archive.Same(a, b) {
 		return true

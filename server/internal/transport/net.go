@@ -102,7 +102,7 @@ func (c *netConn) Ended() bool {
 
 func (c *netConn) serve() {
 	if c.talkRecovering() {
-		return // closeAllAfterPanic does the rest
+		return // Engine.closeAllAfterPanic does the rest
 	}
 	c.forget()
 	c.sess.Engine.Attempt(func() {
