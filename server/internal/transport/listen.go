@@ -318,13 +318,16 @@ func (t *Transport) Relisten(next *config.Settings) error {
 	return err
 }
 
-// logListening logs that clients are served at l.
+// logListening logs that clients are served at l, and a warning if anyone can be one.
 func (t *Transport) logListening(l net.Listener) {
 	kind := l.Addr().Network()
 	if _, secure := l.(tlsListener); secure {
 		kind = "tls"
 	}
 	t.engine.Log.Info("Ready to accept connections "+kind, "addr", l.Addr())
+	if addr, is := l.Addr().(*net.TCPAddr); is && !addr.IP.IsLoopback() && t.engine.ACL.Open() && !t.engine.RefusesRemote() {
+		t.engine.Log.Warn("clients of all networks are served without a password: set requirepass, users, or protected-mode yes", "addr", addr)
+	}
 }
 
 // keepAlive enables TCP keepalive, which detects peers that are gone.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -250,5 +251,37 @@ func TestListenAndServe(t *testing.T) {
 	}
 	if err := s.ListenAndServe(); !errors.Is(err, engine.ErrServerClosed) {
 		t.Error(err)
+	}
+}
+
+// listenerAt is a listener that has only an address.
+type listenerAt struct {
+	net.Listener
+	addr net.Addr
+}
+
+func (l listenerAt) Addr() net.Addr { return l.addr }
+
+// TestOpenWarning checks when a listener that serves everyone is warned of.
+func TestOpenWarning(t *testing.T) {
+	const port = 6379
+	for _, test := range []struct {
+		addr   net.Addr
+		config map[string]string
+		warns  bool
+	}{
+		{&net.TCPAddr{IP: net.IPv6zero, Port: port}, map[string]string{"protected-mode": "no"}, true},
+		{&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: port}, map[string]string{"protected-mode": "no"}, true},
+		{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}, map[string]string{"protected-mode": "no"}, false},
+		{&net.UnixAddr{Net: "unix", Name: "s"}, map[string]string{"protected-mode": "no"}, false},
+		{&net.TCPAddr{IP: net.IPv6zero, Port: port}, nil, false},
+		{&net.TCPAddr{IP: net.IPv6zero, Port: port}, map[string]string{"protected-mode": "no", "requirepass": "secret"}, false},
+	} {
+		var log strings.Builder
+		tr := newTransport(t, engine.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), Config: test.config})
+		tr.logListening(listenerAt{addr: test.addr})
+		if got := strings.Contains(log.String(), "level=WARN msg=\"clients of all networks are served without a password"); got != test.warns {
+			t.Errorf("%v, %v: %s", test.addr, test.config, log.String())
+		}
 	}
 }
