@@ -1,8 +1,6 @@
 package server
 
 import (
-	"testing"
-
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
@@ -34,9 +32,4 @@ func AllCommands() []*protocol.Command {
 	var specs []*protocol.Command
 	engine.NewTable(families()).Each(func(c *engine.Command) { specs = append(specs, c.Spec) })
 	return specs
-}
-
-// ReplaceSection replaces the section of a document that has this name.
-func ReplaceSection(t *testing.T, doc, name, text string) string {
-	return replaceSection(t, doc, name, text)
 }

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -148,36 +147,24 @@ func syntaxOf(t *testing.T, help any) (out []any) {
 	return out
 }
 
-// TestReadmeFamilies checks that the table of families in server/README.md is that of the
-// command table, AbsentCommands and differences.
-func TestReadmeFamilies(t *testing.T) {
-	const path = "README.md"
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	switch want := server.ReplaceSection(t, string(b), "families", familyTable(t)); {
-	case want == string(b):
-	case !*rewrite:
-		t.Fatal("the table of families in server/README.md is not up to date: go test ./server -run TestReadme -rewrite")
-	default:
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+// TestCommandsDocument checks that COMMANDS.md has the commands of the table, AbsentCommands and
+// differences.
+func TestCommandsDocument(t *testing.T) {
+	server.CheckDocument(t, "COMMANDS.md", "commands", familyTexts())
 }
 
 // reported is the version of Redis that INFO reports.
 const reported = "8.6"
 
-// family is a row of the table.
+// family is a section of COMMANDS.md.
 type family struct {
 	old, absent       int // commands of the judge's Redis that are there, and that are not
+	names             []string
 	newer, own, lacks []string
 	differs           []string
 }
 
-func familyTable(t *testing.T) string {
+func familyTexts() string {
 	families, order := map[string]*family{}, []string{}
 	of := func(group string) *family {
 		if families[group] == nil {
@@ -192,6 +179,7 @@ func familyTable(t *testing.T) string {
 		f := of(c.Group)
 		groups[c.Name] = c.Group
 		name := strings.ToUpper(strings.ReplaceAll(c.Name, "|", " "))
+		f.names = append(f.names, name)
 		switch {
 		case c.Since == ownVersion:
 			f.own = append(f.own, name)
@@ -212,7 +200,7 @@ func familyTable(t *testing.T) string {
 			f.absent += len(strings.Fields(a.Names))
 		}
 		names := strings.ReplaceAll(strings.ReplaceAll(a.Names, " ", ", "), "|", " ")
-		f.lacks = append(f.lacks, names+" ("+a.Version+"): "+a.Reason)
+		f.lacks = append(f.lacks, strings.ReplaceAll(names, "*", `\*`)+" ("+a.Version+"): "+a.Reason)
 	}
 	for _, d := range differences() {
 		if !d.applies(reported) {
@@ -227,22 +215,57 @@ func familyTable(t *testing.T) string {
 		f.differs = append(f.differs, "*"+d.name+"*: "+d.reason)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "| family | of Redis %s | of later versions | its own | not there | differs from Redis %s |\n|---|---|---|---|---|---|\n", judge, reported)
-	for _, group := range order {
+	for i, group := range order {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "## %s\n\n", group)
 		f := families[group]
-		of := "all " + strconv.Itoa(f.old)
+		slices.Sort(f.names)
+		if len(f.names) > 0 {
+			b.WriteString(wrapped("", strings.Join(f.names, ", ")) + "\n")
+		}
+		of := ""
 		switch {
 		case f.absent > 0:
 			of = fmt.Sprintf("%d of %d", f.old, f.old+f.absent)
-		case f.old == 0:
-			of = ""
+		case f.old > 0:
+			of = "all " + strconv.Itoa(f.old)
 		}
-		cells := []string{group, of, strings.Join(f.newer, ", "), strings.Join(f.own, ", "), strings.Join(f.lacks, "; "), strings.Join(f.differs, "; ")}
-		for i := range cells {
-			cells[i] = strings.ReplaceAll(cells[i], "|", "\\|")
+		for _, line := range [][2]string{
+			{"Of Redis " + judge, of}, {"Of later versions", strings.Join(f.newer, ", ")},
+			{"Its own", strings.Join(f.own, ", ")}, {"Not there", strings.Join(f.lacks, "; ")},
+		} {
+			if line[1] != "" {
+				b.WriteString(wrapped("- ", "**"+line[0]+":** "+line[1]))
+			}
 		}
-		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+		if len(f.differs) > 0 {
+			fmt.Fprintf(&b, "- **Differs from Redis %s:**\n", reported)
+			for _, d := range f.differs {
+				b.WriteString(wrapped("  - ", d))
+			}
+		}
 	}
+	return b.String()
+}
+
+// wrapped returns a paragraph of Markdown in lines of at most 100 bytes, where words allow it.
+func wrapped(mark, text string) string {
+	indent := strings.Repeat(" ", len(mark))
+	var b strings.Builder
+	line := mark
+	for _, word := range strings.Fields(text) {
+		if len(line)+1+len(word) > 100 && len(line) > len(mark) {
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+			line = indent
+		}
+		if len(line) > len(indent) {
+			line += " "
+		}
+		line += word
+	}
+	b.WriteString(line + "\n")
 	return b.String()
 }
 

@@ -4,80 +4,43 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/zsetd/zsetd/server/internal/config"
-	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/rerun"
 )
 
-// TestReadme checks that the tables in README.md are those of the code.
-func TestReadme(t *testing.T) {
+// TestParametersDocument checks that PARAMETERS.md has the tables of the code.
+func TestParametersDocument(t *testing.T) {
 	rerun.Skip(t) // with the other transport a default differs
-	const path = "README.md"
+	CheckDocument(t, "PARAMETERS.md", "parameters", parameterTable())
+}
+
+// CheckDocument checks that a document has this text between <!-- section --> and
+// <!-- end of section -->, or writes it with the flag -rewrite.
+func CheckDocument(t *testing.T, path, section, text string) {
+	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := string(b)
-	for name, text := range map[string]string{"commands": commandTable(), "parameters": parameterTable()} {
-		want = replaceSection(t, want, name, text)
+	before, rest, found := strings.Cut(string(b), "<!-- "+section+" -->\n")
+	_, after, ended := strings.Cut(rest, "<!-- end of "+section+" -->\n")
+	if !found || !ended {
+		t.Fatalf("server/%s has no section %s", path, section)
 	}
+	want := before + "<!-- " + section + " -->\n\n" + text + "\n<!-- end of " + section + " -->\n" + after
 	if want == string(b) {
 		return
 	}
 	// The flag is that of the transcripts, in the other test package.
 	if f := flag.Lookup("rewrite"); f == nil || f.Value.String() != "true" {
-		t.Fatal("the tables in server/README.md are not up to date: go test ./server -run TestReadme -rewrite")
+		t.Fatalf("server/%s differs from the code: go test ./server -run %s -rewrite", path, t.Name())
 	}
 	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// replaceSection replaces the text between <!-- name --> and <!-- end of name -->.
-func replaceSection(t *testing.T, doc, name, text string) string {
-	t.Helper()
-	start, end := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->\n"
-	i := strings.Index(doc, start)
-	if i < 0 {
-		t.Fatalf("server/README.md has no line %q", start)
-	}
-	i += len(start)
-	j := i
-	if k := strings.Index(doc, end); k >= 0 {
-		j = k + len(end)
-	}
-	return doc[:i] + "\n" + text + "\n" + end + doc[j:]
-}
-
-func commandTable() string {
-	names := map[string][]string{}
-	var groups []string
-	for _, c := range engine.NewTable(families()).Rows {
-		if names[c.Group] == nil {
-			groups = append(groups, c.Group)
-		}
-		name := strings.ToUpper(c.Name)
-		if len(c.Subcommands) > 0 {
-			var subs []string
-			for _, s := range c.Subcommands {
-				subs = append(subs, strings.ToUpper(s.Name[len(c.Name)+1:]))
-			}
-			slices.Sort(subs)
-			name += " (" + strings.Join(subs, ", ") + ")"
-		}
-		names[c.Group] = append(names[c.Group], name)
-	}
-	var b strings.Builder
-	b.WriteString("| group | commands |\n|---|---|\n")
-	for _, g := range groups {
-		slices.Sort(names[g])
-		fmt.Fprintf(&b, "| %s | %s |\n", g, strings.Join(names[g], " · "))
-	}
-	return b.String()
 }
 
 func parameterTable() string {

@@ -8,7 +8,7 @@
 //	zsetd migrate FROM TO ...
 //	zsetd --help | --version
 //
-// The parameters are Redis's, as in redis.conf; server/README.md lists them. The tools
+// The parameters are Redis's, as in redis.conf; server/PARAMETERS.md lists them. The tools
 // read and write the file in which a server keeps its data; zsetd TOOL --help
 // describes each, and its exit statuses.
 //

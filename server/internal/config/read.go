@@ -235,9 +235,9 @@ func Usage() string {
 		if initial == "" || strings.Contains(initial, " ") {
 			initial = strconv.Quote(initial)
 		}
-		doc := strings.NewReplacer("`", "", "[What differs](#what-differs-from-redis)", "What differs from Redis in server/README.md").Replace(p.Doc)
+		doc := strings.NewReplacer("`", "", "[What differs](README.md#what-differs-from-redis)", "What differs from Redis in server/README.md").Replace(p.Doc)
 		fmt.Fprintf(&b, "  --%s %s\n        %s\n", p.Name, initial, doc)
 	}
-	b.WriteString("\nThe other parameters of Redis are accepted as well; server/README.md lists those without effect.\n")
+	b.WriteString("\nThe other parameters of Redis are accepted as well; server/PARAMETERS.md lists those without effect.\n")
 	return b.String()
 }

@@ -187,7 +187,7 @@ func outputLimitParameter() Parameter {
 		Initial: "normal 1073741824 1048576 60 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
 		Doc: "Limits of the output queue of a client: class, hard limit and soft limit in bytes, and the time in seconds that it may be above the soft limit; " +
 			"0 means no limit. A client that exceeds them is disconnected. The time of a `normal` client restarts whenever it " +
-			"reads output. Redis's default is `normal 0 0 0`: see [What differs](#what-differs-from-redis).",
+			"reads output. Redis's default is `normal 0 0 0`: see [What differs](README.md#what-differs-from-redis).",
 		Get: func(c *Settings) string {
 			var b []string
 			for i, l := range c.OutputLimits {
