@@ -121,11 +121,11 @@ cross: ## compile for other systems
 	GOOS=windows GOARCH=amd64 $(GO) vet $(unoptimized) ./... # the tests, too, of the system that differs most
 
 # goreleaser and the programs for six systems are compiled once for each build cache.
-release-check: ## check .goreleaser.yaml and the workflows of .github, build all of a release but the images, and install, upgrade and remove its packages
+release-check: ## check .goreleaser.yaml and the workflows of .github, build all of a release but the images, and install, upgrade and remove its packages; SHORT=1 builds for Linux only
 	@.ci/packages
 	$(GO) run $(ACTIONLINT)
 	@GOBIN='$(CURDIR)/bin' $(GO) install $(GORELEASER) || { echo "goreleaser cannot be had: the release is not built" >&2; exit 0; }; \
-	bin/goreleaser check && cd server/e2e && ZSETD_GORELEASER='$(CURDIR)/bin/goreleaser' $(gotest) -count 1 -timeout 40m -run TestRelease ./packages
+	bin/goreleaser check && cd server/e2e && ZSETD_GORELEASER='$(CURDIR)/bin/goreleaser' $(gotest) -count 1 -timeout 40m $(if $(SHORT),-short) -run TestRelease ./packages
 
 release: ## build and publish the release of the tag that is checked out; .github/workflows/release.yml calls it
 	$(GO) run $(GORELEASER) release --clean
