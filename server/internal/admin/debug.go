@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"iter"
 	"math"
 	"strconv"
 	"strings"
@@ -391,49 +390,40 @@ func show(c *engine.Call, encoding, reply string) {
 		return
 	}
 	var elements []string
-	for b := range elementsOf(e.Value()) {
-		elements = append(elements, strconv.Quote(string(b)))
-	}
+	eachElement(e.Value(), func(b []byte) { elements = append(elements, strconv.Quote(string(b))) })
 	c.Engine.Log.Warn("DEBUG "+encoding, "key", e.Key(), "elements", elements)
 	c.Reply.Status(reply)
 }
 
-// elementsOf yields the byte strings of a value. They are borrowed.
-func elementsOf(v any) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		switch v := v.(type) {
-		case *keyspace.String:
-			yield(v.Content())
-		case *sequence.List:
-			v.Forward(0)(yield)
-		case *keyspace.Set:
-			for m := range v.All() {
-				if !yield(protocol.BytesOf(m)) {
-					return
-				}
-			}
-		case *keyspace.Hash:
-			for field, value := range v.All() {
-				if !yield(protocol.BytesOf(field)) || !yield(protocol.BytesOf(value)) {
-					return
-				}
-			}
-		case *zset.Set:
-			for m, score := range v.All() {
-				if !yield(protocol.BytesOf(m)) || !yield(protocol.AppendFloat(nil, score)) {
-					return
-				}
-			}
-		case *sequence.Stream:
-			for e := range v.Ascend(sequence.StreamID{}, sequence.MaxStreamID()) {
-				if !yield(e.ID.Append(nil)) {
-					return
-				}
-				for field, value := range e.Pairs {
-					if !yield(field) || !yield(value) {
-						return
-					}
-				}
+// eachElement calls yield with the byte strings of a value, which are borrowed.
+func eachElement(v any, yield func([]byte)) {
+	switch v := v.(type) {
+	case *keyspace.String:
+		yield(v.Content())
+	case *sequence.List:
+		for b := range v.Forward(0) {
+			yield(b)
+		}
+	case *keyspace.Set:
+		for m := range v.All() {
+			yield(protocol.BytesOf(m))
+		}
+	case *keyspace.Hash:
+		for field, value := range v.All() {
+			yield(protocol.BytesOf(field))
+			yield(protocol.BytesOf(value))
+		}
+	case *zset.Set:
+		for m, score := range v.All() {
+			yield(protocol.BytesOf(m))
+			yield(protocol.AppendFloat(nil, score))
+		}
+	case *sequence.Stream:
+		for e := range v.Ascend(sequence.StreamID{}, sequence.MaxStreamID()) {
+			yield(e.ID.Append(nil))
+			for field, value := range e.Pairs {
+				yield(field)
+				yield(value)
 			}
 		}
 	}
@@ -461,7 +451,7 @@ func serializedLength(v any) int {
 	if s, ok := v.(interface{ Len() int }); ok && keyspace.KindOf(v) != keyspace.KindString {
 		sum = lengthOfLength(s.Len())
 	}
-	for b := range elementsOf(v) {
+	eachElement(v, func(b []byte) {
 		n, isInt := protocol.ParseInt(b)
 		switch {
 		case isInt && n == int64(int8(n)):
@@ -473,7 +463,7 @@ func serializedLength(v any) int {
 		default:
 			sum += lengthOfLength(len(b)) + len(b)
 		}
-	}
+	})
 	return sum
 }
 
@@ -483,10 +473,8 @@ func lengthOfLength(n int) int {
 		return 1
 	case n < 1<<14:
 		return 2
-	case n <= math.MaxUint32:
-		return 5
 	}
-	return 9
+	return 5
 }
 
 func debugPopulate(c *engine.Call) {

@@ -22,18 +22,17 @@ import (
 
 // systemMemory reads the memory of the machine from Linux; 0 is unknown.
 func systemMemory() int64 {
-	b, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return 0
-	}
-	fields := bytes.Fields(b)
+	b, _ := os.ReadFile("/proc/meminfo")
+	return totalMemory(b)
+}
+
+// totalMemory returns the bytes of memory that a file as /proc/meminfo begins with, or 0.
+func totalMemory(meminfo []byte) int64 {
+	fields := bytes.Fields(meminfo)
 	if len(fields) < 2 || string(fields[0]) != "MemTotal:" {
 		return 0
 	}
-	kb, err := strconv.ParseInt(string(fields[1]), 10, 64)
-	if err != nil {
-		return 0
-	}
+	kb, _ := strconv.ParseInt(string(fields[1]), 10, 64)
 	return kb << 10
 }
 
@@ -199,11 +198,14 @@ func memoryDoctorRow() engine.Command {
 	}, Run: memoryDoctor}
 }
 
-func memoryDoctor(c *engine.Call) { c.Reply.Verbatim("txt", memoryReport(c.Engine)) }
+func memoryDoctor(c *engine.Call) {
+	m := measureMemory(c.Engine)
+	c.Reply.Verbatim("txt", m.report(int64(len(c.Engine.Sessions))))
+}
 
-// memoryReport is the text of MEMORY DOCTOR: the findings, each with its consequence.
-// A server with little memory has none, because constant overhead distorts the ratios.
-func memoryReport(srv *engine.Engine) string {
+// report is the text of MEMORY DOCTOR: the findings, each with its consequence. A server
+// with little memory has none, because constant overhead distorts the ratios.
+func (m *memory) report(connections int64) string {
 	const (
 		least    = 5 << 20   // bytes in use
 		slack    = 10 << 20  // bytes of overhead that are no finding, whatever the ratio
@@ -212,7 +214,6 @@ func memoryReport(srv *engine.Engine) string {
 		fragment = 1.1
 		outside  = 1.4
 	)
-	m := measureMemory(srv)
 	if m.used < least {
 		return fmt.Sprintf("The server uses less than %d MB: too little for a report.\n", least>>20)
 	}
@@ -230,7 +231,7 @@ func memoryReport(srv *engine.Engine) string {
 		add("The process is %.2f times as large as the heap: stacks, the program itself and mapped files, such as the data file, "+
 			"take the rest.", r)
 	}
-	if n := int64(len(srv.Sessions)); n > 0 && m.clients/n > perConn {
+	if n := connections; n > 0 && m.clients/n > perConn {
 		add("A connection takes %d KB on average. Subscribers that read slowly, large replies and long pipelines fill buffers; "+
 			"CLIENT LIST shows which connections have large ones.", m.clients/n>>10)
 	}
@@ -262,11 +263,8 @@ func memoryMallocStats(c *engine.Call) {
 	}
 	metrics.Read(samples)
 	for _, s := range samples {
-		switch s.Value.Kind() {
-		case metrics.KindUint64:
+		if s.Value.Kind() == metrics.KindUint64 {
 			fmt.Fprintf(&b, "%s %d\n", s.Name, s.Value.Uint64())
-		case metrics.KindFloat64:
-			fmt.Fprintf(&b, "%s %g\n", s.Name, s.Value.Float64())
 		}
 	}
 	b.WriteString("--- End heap statistics ---\n")
