@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"github.com/zsetd/zsetd/server/internal/infotext"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"regexp"
@@ -238,6 +239,98 @@ func TestLatencyEvents(t *testing.T) {
 	}
 	if got := c.call("LATENCY RESET command foo"); got != int64(1) {
 		t.Errorf("LATENCY RESET: %v", got)
+	}
+}
+
+// TestLatencyCommands checks the replies about given events, and the advice of LATENCY DOCTOR.
+func TestLatencyCommands(t *testing.T) {
+	srv, err := newEngine(Options{Config: map[string]string{"latency-monitor-threshold": "2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	add := func(event string, ago time.Duration, ms int) {
+		srv.Locked(func() { srv.Latency.Add(event, srv.At.Add(-ago), time.Duration(ms)*time.Millisecond) })
+	}
+	srv.Do(t.Context(), "PING")
+	add("command", 2*time.Minute, 7)
+	add("command", time.Second, 5)
+	var now int64
+	srv.Locked(func() { now = srv.At.Unix() })
+	if got, want := say(srv, "LATENCY HISTORY command"), fmt.Sprintf("[[%d 7] [%d 5]]", now-120, now-1); got != want {
+		t.Errorf("HISTORY: %s, want %s", got, want)
+	}
+	if got := say(srv, "LATENCY GRAPH command"); !strings.HasPrefix(got, "command - high 7 ms, low 5 ms (all time high 7 ms)\n") || !strings.Contains(got, "\n21\n") {
+		t.Errorf("GRAPH: %s", got)
+	}
+	const slow = "- SLOWLOG GET lists slow commands with their arguments.\n"
+	for _, test := range []struct{ config, advice string }{
+		{"slowlog-log-slower-than -1", "- The slow log is off. CONFIG SET slowlog-log-slower-than 2000 makes it record the commands of these events.\n" + slow},
+		{"slowlog-log-slower-than 0 slowlog-max-len 0", "- The slow log has no room. CONFIG SET slowlog-max-len 128 makes it record the commands of these events.\n" + slow},
+		{"slowlog-log-slower-than 3000 slowlog-max-len 128", "- The slow log records only commands of 3000 microseconds or longer. " +
+			"CONFIG SET slowlog-log-slower-than 2000 makes it record the commands of these events.\n" + slow},
+		{"slowlog-log-slower-than 2000", slow},
+		{"slowlog-log-slower-than 0", slow},
+	} {
+		must(t, srv, "CONFIG SET "+test.config)
+		if _, got, _ := strings.Cut(say(srv, "LATENCY DOCTOR"), "Advice:\n"); got != test.advice {
+			t.Errorf("%s: %s", test.config, got)
+		}
+	}
+	for event, advice := range map[string]string{
+		"expire-cycle":   "- Many keys expired at once. ",
+		"eviction-cycle": "- Many keys were evicted at once. ",
+		"fast-command":   "- Commands with little work were slow: ",
+		"other":          "",
+	} {
+		must(t, srv, "LATENCY RESET")
+		add(event, 0, 9)
+		_, got, any := strings.Cut(say(srv, "LATENCY DOCTOR"), "Advice:\n")
+		if !strings.HasPrefix(got, advice) || strings.Count(got, "\n") > 1 || any != (advice != "") {
+			t.Errorf("%s: %q", event, got)
+		}
+	}
+	must(t, srv, "CONFIG RESETSTAT", "CONFIG GET port", "OBJECT HELP")
+	if got := say(srv, "LATENCY HISTOGRAM config nosuch"); !strings.HasPrefix(got, "[{config|get [{calls 1} ") ||
+		!strings.Contains(got, " {config|resetstat [{calls 1} ") || strings.Count(got, "calls") != 2 {
+		t.Errorf("HISTOGRAM config: %s", got)
+	}
+}
+
+// TestSupervised checks the supervisor that INFO names.
+func TestSupervised(t *testing.T) {
+	for _, test := range []struct{ mode, notify, job, want string }{
+		{"auto", "/run/x", "", "systemd"}, {"systemd", "/run/x", "", "systemd"}, {"upstart", "/run/x", "", "no"}, {"no", "/run/x", "job", "no"},
+		{"auto", "", "job", "upstart"}, {"upstart", "", "job", "upstart"}, {"systemd", "", "job", "no"}, {"auto", "", "", "no"},
+	} {
+		t.Setenv("NOTIFY_SOCKET", test.notify)
+		t.Setenv("UPSTART_JOB", test.job)
+		srv, err := newEngine(Options{Config: map[string]string{"supervised": test.mode}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := infoOf(t, srv, "process_supervised"); got != test.want {
+			t.Errorf("%+v: %s", test, got)
+		}
+		srv.Close()
+	}
+}
+
+// TestModules checks that modules are refused as libraries that cannot be loaded.
+func TestModules(t *testing.T) {
+	var log syncBuffer
+	srv, err := newEngine(Options{Config: map[string]string{"enable-module-command": "yes"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	must(t, srv, "MODULE LOAD /tmp/x.so -> ERR Error loading the extension. Please check the server logs.",
+		"MODULE LOADEX /tmp/y.so -> ERR Error loading the extension. Please check the server logs.",
+		"MODULE UNLOAD x -> ERR Error unloading module: no such module with that name", "MODULE LIST -> []")
+	for _, path := range []string{"/tmp/x.so", "/tmp/y.so"} {
+		if !strings.Contains(log.String(), `msg="cannot load the module: modules are not supported" path=`+path+"\n") {
+			t.Errorf("log: %s", log.String())
+		}
 	}
 }
 

@@ -326,6 +326,55 @@ func TestClusterMeet(t *testing.T) {
 	}
 }
 
+// TestClusterShard checks what a node says of itself: with a host name as endpoint, and with
+// a port for TLS alone.
+func TestClusterShard(t *testing.T) {
+	p := ownPeer(t, server.Options{Config: map[string]string{"cluster-enabled": "yes", "port": "0", "cluster-announce-ip": "10.1.2.3",
+		"cluster-announce-tls-port": "7001", "cluster-preferred-endpoint-type": "hostname", "cluster-slot-stats-enabled": "yes"}})
+	ask := func(line string) string { return strings.ReplaceAll(p.do(strings.Fields(line)...), "\r\n", " ") }
+	id := ask("CLUSTER MYID")
+	if shard := ask("CLUSTER MYSHARDID"); len(shard) != len(id) || !strings.HasPrefix(shard, "$40 ") || shard == id {
+		t.Errorf("MYSHARDID: %s, MYID: %s", shard, id)
+	}
+	ask("CLUSTER DELSLOTSRANGE 3 16383")
+	shards := "*1 *4 $5 slots *2 :0 :2 $5 nodes *1 *14 $2 id " + id + "$8 tls-port :7001 $2 ip $8 10.1.2.3 $8 endpoint $1 ? " +
+		"$4 role $6 master $18 replication-offset :0 $6 health $6 online "
+	if got := ask("CLUSTER SHARDS"); got != shards {
+		t.Errorf("SHARDS: %s, want %s", got, shards)
+	}
+	if got, want := ask("CLUSTER SLOTS"), "*1 *3 :0 :2 *4 $1 ? :0 "+id+"*2 $2 ip $8 10.1.2.3 "; got != want {
+		t.Errorf("SLOTS: %s, want %s", got, want)
+	}
+	me := strings.Fields(id)[1]
+	for _, test := range []struct{ line, want string }{
+		{"CLUSTER MEET 10.1.2.3 7001", "+OK "},
+		{"CLUSTER MEET 10.1.2.3 7002", "-ERR zsetd is a cluster of one node and meets no others "},
+		{"CLUSTER SETSLOT 2 MIGRATING " + me, "-ERR zsetd is a cluster of one node: there is no other to migrate to "},
+		{"CLUSTER SETSLOT 3 IMPORTING " + me, "-ERR zsetd is a cluster of one node: there is no other to import from "},
+		{"CLUSTER REPLICAS " + me, "*0 "},
+		{"CLUSTER ADDSLOTSRANGE 3 16383", "+OK "},
+		{"SET {foo} 1", "+OK "},
+		{"DEL {foo}", ":1 "},
+	} {
+		if got := ask(test.line); got != test.want {
+			t.Errorf("%s: %s, want %s", test.line, got, test.want)
+		}
+	}
+	// A slot that is removed, and then added, counts from zero.
+	stats := func() string {
+		_, counts, _ := strings.Cut(ask("CLUSTER SLOT-STATS SLOTSRANGE 12182 12182"), "bytes-in ")
+		return counts
+	}
+	if got := stats(); strings.HasPrefix(got, ":0 ") {
+		t.Errorf("SLOT-STATS: %s", got)
+	}
+	ask("CLUSTER DELSLOTS 12182")
+	ask("CLUSTER ADDSLOTS 12182")
+	if got, want := stats(), ":0 $17 network-bytes-out :0 "; got != want {
+		t.Errorf("SLOT-STATS: %s, want %s", got, want)
+	}
+}
+
 // TestClusterTools checks that the tools that set up clusters accept a node: redis-cli
 // assigns the missing slots, and valkey-cli, which allows clusters of one node, creates one.
 func TestClusterTools(t *testing.T) {
@@ -566,6 +615,8 @@ func TestClusterScan(t *testing.T) {
 		{"CLUSTERSCAN 0-{06S}-", "-ERR Invalid cursor"},
 		{"CLUSTERSCAN 0-{06S}-0-1", "-ERR Invalid cursor"},
 		{"CLUSTERSCAN 0 COUNT 0", "-ERR syntax error"},
+		{"CLUSTERSCAN 0 NOSUCH", "-ERR syntax error"},
+		{"CLUSTERSCAN 0 SLOT", "-ERR syntax error"},
 	} {
 		if got := strings.TrimSpace(p.do(strings.Fields(c.command)...)); got != c.want {
 			t.Errorf("%s: %s", c.command, got)

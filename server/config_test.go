@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -85,6 +86,26 @@ user default on sanitize-payload #1c3889797b22fdaeb67269173c6ba36125f4ecbaef8db3
 `
 	if string(text) != want {
 		t.Errorf("%s\nwant:\n%s", text, want)
+	}
+}
+
+// TestConfigRewriteFails checks that CONFIG REWRITE replies why it cannot write, and logs it.
+func TestConfigRewriteFails(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "zsetd.conf")
+	var log syncBuffer
+	srv, err := newEngine(Options{ConfigFile: path, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	if err := os.Mkdir(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if got := say(srv, "CONFIG REWRITE"); !strings.HasPrefix(got, "ERR Rewriting config file: ") || !strings.Contains(got, path) {
+		t.Error(got)
+	}
+	if got := log.String(); !strings.Contains(got, `level=ERROR msg="cannot write the configuration file"`) {
+		t.Error(got)
 	}
 }
 

@@ -28,6 +28,8 @@ func TestDialectOfValkey(t *testing.T) {
 		{"HGETDEL h FIELDS a b", "-ERR value is not an integer or out of range"},
 		{"HGETEX h EX 10 PX 10 FIELDS 1 a", "-ERR syntax error"},
 		{"HGETEX h EX FIELDS 1 a", "-ERR syntax error"},
+		{"HGETEX h EX x FIELDS 1 a", "-ERR value is not an integer or out of range"},
+		{"HSETEX h EX x FIELDS 1 a 1", "-ERR value is not an integer or out of range"},
 		{"HGETEX h EX 10 EX 20 FIELDS 1 a", "*1"},
 		{"HSETEX h NX XX FIELDS 1 a 1", "-ERR syntax error"},
 		{"HSETEX h NX NX FIELDS 1 a 1", ":0"},
@@ -150,6 +152,9 @@ func TestEventsOfValkey(t *testing.T) {
 		{"SET k 1", "set k"},
 		{"EXPIRE k 0", "expired k"},
 		{"SET k 1 PX 100000", "set k, expire k"},
+		{"MSETEX 1 k 1 PX 100000", "set k, expire k"},
+		{"HSET h f v g w", "hset h"},
+		{"HSETEX h PXAT 1 FIELDS 1 f v", "hset h, hexpire h, hexpired h"},
 	}
 	compare := func(t *testing.T, p *peer) {
 		p.do("CONFIG", "SET", "notify-keyspace-events", "EA")

@@ -249,6 +249,63 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
+// TestMigrateFails checks the replies of MIGRATE to a destination that fails, and what it sends.
+func TestMigrateFails(t *testing.T) {
+	ours := ownPeer(t, server.Options{})
+	ours.do("SET", "k", "v")
+	large := make([]byte, 32<<20) // that cannot be compressed
+	rand.NewChaCha8([32]byte{}).Read(large)
+	ours.do("SET", "large", string(large))
+	const reading = "-IOERR error or timeout reading to target instance\r\n"
+	for _, step := range []struct{ options, replies, reply string }{
+		{"k 1 5000 REPLACE AUTH2 user word", "+OK\r\n+OK\r\n-ERR no\r\n", "-ERR Target instance replied with error: ERR no\r\n"},
+		{"k 1 5000 AUTH word", "-ERR no\r\n", "-ERR Target instance replied with error: ERR no\r\n"},
+		{"k 1 5000", "+OK\r\n", reading},
+		{"k 1 50", "", reading}, // and says nothing
+		{"large 1 50", "", "-IOERR error or timeout writing to target instance\r\n"},
+	} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, port, _ := net.SplitHostPort(l.Addr().String())
+		sent, over := make(chan string, 1), make(chan struct{})
+		go func() {
+			nc, err := l.Accept()
+			if err != nil {
+				sent <- err.Error()
+				return
+			}
+			defer nc.Close()
+			if step.replies == "" {
+				sent <- ""
+				<-over
+				return
+			}
+			io.WriteString(nc, step.replies)
+			head := make([]byte, 60)
+			io.ReadFull(nc, head)
+			sent <- string(head)
+			nc.(*net.TCPConn).CloseWrite()
+			io.Copy(io.Discard, nc)
+		}()
+		if got := ours.do(append([]string{"MIGRATE", "127.0.0.1", port}, strings.Fields(step.options)...)...); got != step.reply {
+			t.Errorf("MIGRATE %s: %q, want %q", step.options, got, step.reply)
+		}
+		close(over)
+		if got, want := <-sent, "*3\r\n$4\r\nAUTH\r\n$4\r\nuser\r\n$4\r\nword\r\n*2\r\n$6\r\nSELECT"; strings.Contains(step.options, "user") && !strings.HasPrefix(got, want) {
+			t.Errorf("MIGRATE %s sends %q, want %q", step.options, got, want)
+		}
+		l.Close()
+		if got := ours.do("EXISTS", "k", "large"); got != ":2\r\n" {
+			t.Errorf("MIGRATE %s: %q keys are left", step.options, got)
+		}
+	}
+	if got := ours.do("MIGRATE", "host.invalid", "1", "k", "0", "1"); got != "-IOERR error or timeout connecting to the client\r\n" {
+		t.Errorf("a host that does not exist: %q", got)
+	}
+}
+
 // compareStreams makes a stream with groups here and in Redis, and moves it.
 func compareStreams(t *testing.T, r *rand.Rand, ours, real *peer) {
 	t.Helper()

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/zsetd/zsetd/server"
@@ -94,5 +95,44 @@ func TestEstimatesAsRedis(t *testing.T) {
 		if got[1] != want[1] {
 			t.Fatalf("values about %g: redis estimates %q, zsetd %q", middle, want[1], got[1])
 		}
+	}
+}
+
+// TestRegisters checks PFSELFTEST, and the registers that PFDEBUG GETREG replies.
+func TestRegisters(t *testing.T) {
+	rerun.Skip(t)
+	p := ownPeer(t, server.Options{})
+	if got := p.do("PFSELFTEST"); got != "+OK\r\n" {
+		t.Error(got)
+	}
+	p.do("PFADD", "k", "a")
+	const register = 12711 // of a, which makes it 2
+	want := "*16384\r\n" + strings.Repeat(":0\r\n", register) + ":2\r\n" + strings.Repeat(":0\r\n", 16384-register-1)
+	if got := p.do("PFDEBUG", "GETREG", "k"); got != want {
+		t.Errorf("GETREG: %.100q", got)
+	}
+	if got := p.do("PFDEBUG", "ENCODING", "k"); got != "+dense\r\n" {
+		t.Errorf("after GETREG: %q", got)
+	}
+}
+
+// TestRandomRepliesAreBounded checks that a reply of elements with repetitions that is longer
+// than proto-max-bulk-len becomes an error.
+func TestRandomRepliesAreBounded(t *testing.T) {
+	p := ownPeer(t, server.Options{Config: map[string]string{"proto-max-bulk-len": "1mb"}})
+	text := strings.Repeat("x", 1<<18)
+	p.do("HSET", "h", "f", text)
+	p.do("SADD", "s", text)
+	p.do("ZADD", "z", "1", text)
+	for _, line := range []string{"HRANDFIELD h -COUNT WITHVALUES", "SRANDMEMBER s -COUNT", "ZRANDMEMBER z -COUNT", "ZRANDMEMBER z -COUNT WITHSCORES"} {
+		for count, short := range map[string]bool{"3": true, "20": false} {
+			const want = "-ERR value is out of range\r\n"
+			if got := p.do(strings.Fields(strings.Replace(line, "COUNT", count, 1))...); short && (got[0] != '*' || len(got) < 3<<18) || !short && got != want {
+				t.Errorf("%s, %s elements: %d bytes, %.50q", line, count, len(got), got)
+			}
+		}
+	}
+	if got := p.do("PING"); got != "+PONG\r\n" {
+		t.Error(got)
 	}
 }

@@ -19,7 +19,13 @@ func TestHotKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := n.do("HOTKEYS", "GET")
+	if info := n.do("INFO", "hotkeys"); !strings.Contains(info, "# Hotkeys\r\nhotkeys-tracking-active:1\r\nhotkeys-cmd-cpu-time:0\r\n") {
+		t.Errorf("INFO: %q", info)
+	}
 	n.run("HOTKEYS STOP")
+	if info := n.do("INFO", "hotkeys"); !strings.Contains(info, "hotkeys-tracking-active:0\r\n") {
+		t.Errorf("INFO after STOP: %q", info)
+	}
 	// 27+5 for SET, 20+7 for GET, (35+21)/3 for MGET in RESP2.
 	for _, want := range []string{"$1\r\na\r\n:77\r\n", "$1\r\nb\r\n:18\r\n", "$4\r\nt{x}\r\n:35\r\n", "$1\r\np\r\n:75\r\n", "$1\r\ns\r\n:"} {
 		if !strings.Contains(got, want) {

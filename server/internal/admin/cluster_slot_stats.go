@@ -45,13 +45,8 @@ func slotMetrics(srv *engine.Engine) []slotMetric {
 	return list
 }
 
-// workOf returns the counters of a slot.
-func workOf(srv *engine.Engine, slot int) slotstats.Work {
-	if srv.SlotStats == nil {
-		return slotstats.Work{}
-	}
-	return srv.SlotStats.Of(slot)
-}
+// workOf returns the counters of a slot. The node counts time or bytes.
+func workOf(srv *engine.Engine, slot int) slotstats.Work { return srv.SlotStats.Of(slot) }
 
 // slotKeys returns the number of keys in a slot, in all databases.
 func slotKeys(srv *engine.Engine, slot int) (n int64) {

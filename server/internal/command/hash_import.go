@@ -36,9 +36,6 @@ func himportPrepareRow() engine.Command {
 
 func himportPrepare(c *engine.Call) {
 	name, fields := c.Bytes(), c.Rest()
-	if !c.OK() {
-		return
-	}
 	seen := make(map[string]struct{}, len(fields))
 	set := make([][]byte, len(fields))
 	for i, field := range fields {
@@ -64,9 +61,6 @@ func himportSetRow() engine.Command {
 
 func himportSet(c *engine.Call) {
 	key, name, values := c.Bytes(), c.Bytes(), c.Rest()
-	if !c.OK() {
-		return
-	}
 	fields := c.Session.Fieldset(name)
 	switch {
 	case fields == nil:

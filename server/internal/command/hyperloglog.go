@@ -84,9 +84,6 @@ func pfaddRow() engine.Command {
 
 func pfadd(c *engine.Call) {
 	key, elements := c.Bytes(), c.Rest()
-	if !c.OK() {
-		return
-	}
 	e, s, ok := editHLL(c, key)
 	if !ok {
 		return
@@ -187,9 +184,6 @@ func pfcountRow() engine.Command {
 // pfcount of one key caches the estimate in the value.
 func pfcount(c *engine.Call) {
 	keys := c.Rest()
-	if !c.OK() {
-		return
-	}
 	if len(keys) > 1 {
 		if u, _, ok := hllUnion(c, keys); ok {
 			c.Reply.Int(int64(u.Count()))
@@ -229,9 +223,6 @@ func pfmergeRow() engine.Command {
 
 func pfmerge(c *engine.Call) {
 	keys := c.Rest()
-	if !c.OK() {
-		return
-	}
 	u, isDense, ok := hllUnion(c, keys)
 	if !ok {
 		return
@@ -382,9 +373,6 @@ func pfselftest(c *engine.Call) {
 		n, _ := hyperloglog.Count(dense)
 		off := max(n, i) - min(n, i)
 		most := uint64(math.Ceil(relative * 6 * float64(i)))
-		if i == 10 {
-			most = 1
-		}
 		switch m, err := hyperloglog.Count(other); {
 		case i < uint64(limit)/2 && hyperloglog.IsDense(other):
 			c.Reply.Error("TESTFAILED sparse encoding not used")

@@ -299,9 +299,6 @@ func zcardRow() engine.Command {
 
 func zcard(c *engine.Call) {
 	key := c.Bytes()
-	if !c.End() {
-		return
-	}
 	s, ok := engine.Read[zset.Set](c, key)
 	switch {
 	case !ok:
@@ -323,9 +320,6 @@ func zscoreRow() engine.Command {
 
 func zscore(c *engine.Call) {
 	key, member := c.Bytes(), c.Bytes()
-	if !c.End() {
-		return
-	}
 	if s, ok := engine.Read[zset.Set](c, key); ok {
 		zscoreOf(c, s, member)
 	}
@@ -353,9 +347,6 @@ func zmscoreRow() engine.Command {
 
 func zmscore(c *engine.Call) {
 	key, members := c.Bytes(), c.Rest()
-	if !c.OK() {
-		return
-	}
 	s, ok := engine.Read[zset.Set](c, key)
 	if !ok {
 		return
@@ -439,9 +430,6 @@ func zremRow() engine.Command {
 
 func zrem(c *engine.Call) {
 	key, members := c.Bytes(), c.Rest()
-	if !c.OK() {
-		return
-	}
 	s, ok := engine.Edit[zset.Set](c, key)
 	if !ok {
 		return

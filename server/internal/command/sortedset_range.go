@@ -171,7 +171,7 @@ func (o *zrangeOptions) lexSpan(s *zset.Set) (lo, hi int) {
 	if o.rev {
 		all, enters, leaves = s.Backward(), below, above
 	}
-	i, from := 0, -1
+	i, from := 0, -1 // one enters: the last is above, the first below
 	for member := range all {
 		if from < 0 && enters(member) {
 			from = i
@@ -181,10 +181,7 @@ func (o *zrangeOptions) lexSpan(s *zset.Set) (lo, hi int) {
 		}
 		i++
 	}
-	switch {
-	case from < 0:
-		return 0, 0
-	case o.rev:
+	if o.rev {
 		return n - i, n - from
 	}
 	return from, i
