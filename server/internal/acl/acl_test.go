@@ -1,6 +1,8 @@
 package acl_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -112,6 +114,119 @@ func TestFile(t *testing.T) {
 	}
 	if users, problems := list.ReadFile(path, "users.acl"); users != nil || !strings.HasPrefix(problems, "users.acl:1: Error in") {
 		t.Errorf("%v, %q", users, problems)
+	}
+}
+
+// TestFileFails checks that WriteFile leaves nothing behind when it fails, and that it keeps
+// the mode of a file that it replaces.
+func TestFileFails(t *testing.T) {
+	list := acl.New(commands())
+	dir := t.TempDir()
+	folder, old := filepath.Join(dir, "folder"), filepath.Join(dir, "old")
+	if err := errors.Join(os.Mkdir(folder, 0o755), os.WriteFile(old, nil, 0o640), os.Chmod(old, 0o640)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{folder, filepath.Join(dir, "none", "file")} {
+		if err := list.WriteFile(path); err == nil {
+			t.Errorf("%s is written", path)
+		}
+	}
+	if err := list.WriteFile(old); err != nil {
+		t.Error(err)
+	}
+	if info, err := os.Stat(old); err != nil || info.Mode().Perm() != 0o640 || info.Size() == 0 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+		t.Errorf("left in the folder: %v, %v", entries, err)
+	}
+}
+
+// TestManyOfEach checks that rules which are given again are noted once, in lists of any
+// length, and still permit.
+func TestManyOfEach(t *testing.T) {
+	list := acl.New(commands())
+	for _, n := range []int{15, 16, 17, 18, 40} {
+		var words []string
+		for i := range n {
+			words = append(words, fmt.Sprintf("~k%d &c%d >p%d +select|%d", i, i, i, i))
+		}
+		rules := "on +set +publish " + strings.Join(words, " ")
+		u := user(t, list, rules+" "+rules)
+		list.Users["u"] = u
+		lines := list.Lines(false)
+		line := lines[len(lines)-1]
+		if !strings.HasPrefix(line, "user u on ") {
+			line = lines[0]
+		}
+		for _, what := range []string{" ~k", " &c", " #", " +select|"} {
+			if got := strings.Count(line, what); got != n {
+				t.Errorf("%d of %q, want %d: %s", got, what, n, line)
+			}
+		}
+		for i := range n + 1 {
+			want := []acl.Denial{acl.Permitted, acl.Permitted, acl.Permitted}
+			if i == n {
+				want = []acl.Denial{acl.DeniedKey, acl.DeniedChannel, acl.DeniedCommand}
+			}
+			for j, line := range []string{"SET k%d x", "PUBLISH c%d x", "SELECT %d"} {
+				argv := argv(fmt.Sprintf(line, i))
+				if d, _ := u.Permits(list.Commands.Named(string(argv[0])), argv, acl.Selected{Count: 16}); d != want[j] {
+					t.Errorf("%s, %d of each: %v, want %v", argv, n, d, want[j])
+				}
+			}
+		}
+	}
+}
+
+// TestTidyRules checks that rules which later ones replace are forgotten.
+func TestTidyRules(t *testing.T) {
+	list := acl.New(commands())
+	list.Users["u"] = user(t, list, "on +set"+strings.Repeat(" +get -get", 100))
+	for _, line := range list.Lines(false) {
+		if n := strings.Count(line, "get"); strings.HasPrefix(line, "user u ") && (n == 0 || n > 40 || !strings.HasSuffix(line, " -get") || !strings.Contains(line, " +set ")) {
+			t.Errorf("%d rules of GET: %s", n, line)
+		}
+	}
+}
+
+// TestDatabases checks how the databases of a selector are shown.
+func TestDatabases(t *testing.T) {
+	list := acl.New(commands())
+	for rules, want := range map[string]struct{ line, shown string }{
+		"+get":                {" ", "alldbs"},
+		"+get db=3,0,11":      {" db=0,3,11 ", "db=0,3,11"},
+		"+get db=2":           {" db=2 ", "db=2"},
+		"+get resetdbs":       {" resetdbs ", ""},
+		"+get db=2 alldbs":    {" ", "alldbs"},
+		"+get db=1 (db=2 ~a)": {" db=1 ", "db=1"},
+	} {
+		u := user(t, list, "on resetchannels "+rules)
+		list.Users["u"] = u
+		for _, line := range list.Lines(false) {
+			if strings.HasPrefix(line, "user u ") && !strings.Contains(line, " resetchannels"+want.line+"-@all +get") {
+				t.Errorf("%s: %s", rules, line)
+			}
+		}
+		if got := u.Selectors[0].DescribeDatabases(); got != want.shown {
+			t.Errorf("%s: %q, want %q", rules, got, want.shown)
+		}
+	}
+}
+
+// TestPermitsOnAnyKey checks which users may read every key.
+func TestPermitsOnAnyKey(t *testing.T) {
+	list := acl.New(commands())
+	for rules, want := range map[string]bool{
+		"+@all ~* &*": true, "+get ~*": true, "+get %R~*": true, "+get %RW~*": true, "+get %W~* ~a": false, "+get ~a": false, "+get ~**": false,
+		"+set ~*": false, "+get ~a (+get %R~*)": true, "+set ~* (+get ~a)": false,
+	} {
+		if got := user(t, list, rules).PermitsOnAnyKey(list.Commands.Named("get"), argv("GET a"), acl.ReadKeys, acl.Selected{Count: 16}); got != want {
+			t.Errorf("%s: %v", rules, got)
+		}
+	}
+	if list.Commands.Named("GeT") == nil || list.Commands.Named(strings.Repeat("a", 64)) != nil || list.Commands.Named(strings.Repeat("a", 65)) != nil {
+		t.Error("commands by name")
 	}
 }
 

@@ -1,10 +1,13 @@
 package config_test
 
 import (
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zsetd/zsetd/server/internal/config"
 )
@@ -70,6 +73,177 @@ func TestReadArgs(t *testing.T) {
 		case test.problem != "" && (err == nil || !strings.Contains(err.Error(), test.problem)):
 			t.Errorf("%s: %v", test.args, err)
 		}
+	}
+}
+
+// TestValues checks values that parameters accept, or refuse with a reason.
+func TestValues(t *testing.T) {
+	const (
+		host  = "Hostnames may only contain alphanumeric characters, hyphens or dots"
+		node  = "Announced human node name contained invalid character"
+		mode  = "argument must be an octal number between 0 and 777"
+		site  = "an origin is a scheme and a host, as in https://example.org"
+		stats = "argument(s) must be one of the following: no, yes, cpu, net, mem"
+	)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	table := config.Parameters()
+	for _, test := range []struct{ name, value, want, problem string }{ // want "": as given
+		{"cluster-announce-hostname", "AZaz09-.", "", ""},
+		{"cluster-announce-hostname", strings.Repeat("a", 255), "", ""},
+		{"cluster-announce-hostname", strings.Repeat("a", 256), "", "Hostnames must be less than 256 characters"},
+		{"cluster-announce-hostname", "@", "", host}, {"cluster-announce-hostname", "[", "", host},
+		{"cluster-announce-hostname", "`", "", host}, {"cluster-announce-hostname", "{", "", host},
+		{"cluster-announce-hostname", "/", "", host}, {"cluster-announce-hostname", ":", "", host},
+		{"cluster-announce-human-nodename", "AZaz09-._\x80\xff", "", ""},
+		{"cluster-announce-human-nodename", "@", "", node}, {"cluster-announce-human-nodename", "[", "", node},
+		{"cluster-announce-human-nodename", "`", "", node}, {"cluster-announce-human-nodename", "{", "", node},
+		{"cluster-announce-human-nodename", "/", "", node}, {"cluster-announce-human-nodename", ":", "", node},
+		{"cluster-announce-human-nodename", "\x7f", "", node},
+		{"unixsocketperm", "777", "", ""}, {"unixsocketperm", "0640", "640", ""},
+		{"unixsocketperm", "1000", "", mode}, {"unixsocketperm", "8", "", mode}, {"unixsocketperm", "", "", mode},
+		{"http-origins", "https://a.org http://b.org:80", "", ""}, {"http-origins", "ftp://a.org", "", site},
+		{"http-origins", "https://", "", site}, {"http-origins", "https://a.org/x", "", site}, {"http-origins", "a.org", "", site},
+		{"cluster-slot-stats-enabled", "cpu", "", ""}, {"cluster-slot-stats-enabled", "disk", "", stats},
+		{"activedefrag", "maybe", "", "argument must be 'yes' or 'no'"}, {"activedefrag", "no", "", ""},
+		{"activedefrag", "yes", "", "the Go runtime manages memory and does not move values"},
+		{"dir", dir, "", ""}, {"dir", file, "", file + ": not a directory"},
+		{"maxmemory", "1", "1", ""}, {"maxmemory", "2b", "2", ""}, {"maxmemory", "2k", "2000", ""}, {"maxmemory", "2KB", "2048", ""},
+		{"maxmemory", "2m", "2000000", ""}, {"maxmemory", "2mb", "2097152", ""}, {"maxmemory", "2g", "2000000000", ""},
+		{"maxmemory", "2gb", "2147483648", ""}, {"maxmemory", "9223372036854775807", "", ""},
+		{"maxmemory", "9223372036854775807k", "", "argument must be a memory value"}, {"maxmemory", "2kk", "", "argument must be a memory value"},
+	} {
+		settings := config.Defaults()
+		p := config.Find(table, test.name)
+		err := p.Set(&settings, test.value)
+		if test.want == "" {
+			test.want = test.value
+		}
+		switch {
+		case test.problem != "" && (err == nil || err.Error() != test.problem):
+			t.Errorf("%s %q: %v, want %s", test.name, test.value, err, test.problem)
+		case test.problem == "" && (err != nil || p.Get(&settings) != test.want):
+			t.Errorf("%s %q: %v, %q", test.name, test.value, err, p.Get(&settings))
+		}
+	}
+}
+
+// TestDerivedTimes checks the times that parameters mean.
+func TestDerivedTimes(t *testing.T) {
+	for tenacity, want := range map[int64]time.Duration{0: 0, 9: 450e3, 10: 500e3, 11: 575e3, 12: 661249, 100: math.MaxInt64} {
+		c := config.Settings{EvictionTenacity: tenacity}
+		if got := c.EvictionTime(); got != want {
+			t.Errorf("maxmemory-eviction-tenacity %d: %v, want %v", tenacity, got, want)
+		}
+	}
+	for _, test := range []struct {
+		keys      int
+		parameter int64
+		want      time.Duration
+	}{{5, 3, 15e3}, {5, 0, 0}, {1000, -1, 1e6}, {1000, -10, 100e3}} {
+		if got := config.KeyPause(test.keys, test.parameter); got != test.want {
+			t.Errorf("%d keys, %d: %v, want %v", test.keys, test.parameter, got, test.want)
+		}
+	}
+}
+
+// TestFiles checks what ReadArgs reads from files, and from standard input.
+func TestFiles(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	usual := os.Stdin
+	t.Cleanup(func() { os.Stdin = usual })
+	read := func(stdin string, args ...string) (map[string]string, string) {
+		t.Helper()
+		f, err := os.Open(write("stdin", stdin))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		os.Stdin = f
+		values, err := config.ReadArgs(args)
+		if err != nil {
+			return nil, err.Error()
+		}
+		return values, ""
+	}
+	port, bad := write("port.conf", "port 1\n"), write("bad.conf", "port 1\nport x\n")
+	for i := range 18 { // 0.conf includes 1.conf, and so on
+		next := "timeout 5\n"
+		if i < 17 {
+			next = fmt.Sprintf("include %d.conf\n", i+1)
+		}
+		write(fmt.Sprintf("%d.conf", i), next)
+	}
+	own := write("own.conf", "include own.conf\n")
+	for _, test := range []struct{ stdin, args, name, want, problem string }{
+		{"port 2\n", "-", "port", "2", ""},
+		{"port 2\n", "- --port 3", "port", "3", ""},
+		{"port 2\n", "--port 3 -", "port", "3", ""},
+		{"timeout 2\n", "--port 3 -", "timeout", "2", ""},
+		{"port 2\n", port + " -", "port", "2", ""},
+		{"port 2\n", port, "port", "1", ""},
+		{"\nport x\n", "-", "", "", "-:2: >>> 'port x': "},
+		{"\nport x\n", "--timeout 3 -", "", "", "-:2: >>> 'port x': "},
+		{"port \"2\n", "-", "", "", "-:1: >>> 'port \"2': Unbalanced quotes in configuration line"},
+		{"rename-command GET\n", "-", "", "", ">>> 'rename-command GET': Bad directive or wrong number of arguments"},
+		{"rename-command GET a b\n", "-", "", "", "Bad directive or wrong number of arguments"},
+		{"save '900 \"1'\n", "-", "", "", "Unbalanced quotes in configuration line"},
+		{"save '900 1'\n", "-", "save", "900 1", ""},
+		{"include [\n", "-", "", "", "syntax error in pattern"},
+		{"include " + bad + "\n", "-", "", "", bad + ":2: >>> 'port x': "},
+		{"include " + filepath.Join(dir, "p*.conf") + "\n", "-", "port", "1", ""},
+		{"include " + filepath.Join(dir, "none*.conf") + "\n", "-", "port", "", ""},
+		{"include " + filepath.Join(dir, "none.conf") + "\n", "-", "", "", "no such file"},
+		{"", filepath.Join(dir, "1.conf"), "timeout", "5", ""},
+		{"", filepath.Join(dir, "0.conf"), "", "", "include directives are nested too deeply"},
+		{"", own, "", "", "include directives are nested too deeply"},
+		{"", filepath.Join(dir, "none.conf"), "", "", "cannot open the configuration file " + filepath.Join(dir, "none.conf")},
+	} {
+		values, problem := read(test.stdin, strings.Fields(test.args)...)
+		switch {
+		case test.problem == "" && (problem != "" || values[test.name] != test.want):
+			t.Errorf("%s, standard input %q: %q, %s", test.args, test.stdin, values[test.name], problem)
+		case test.problem != "" && !strings.Contains(problem, test.problem):
+			t.Errorf("%s, standard input %q: %s, want %s", test.args, test.stdin, problem, test.problem)
+		}
+	}
+}
+
+// TestRewriteFile checks that a configuration file is replaced, and what happens if it cannot be.
+func TestRewriteFile(t *testing.T) {
+	dir := t.TempDir()
+	settings := config.Defaults()
+	settings.Port = 7001
+	path := filepath.Join(dir, "zsetd.conf")
+	for range 2 {
+		if err := settings.RewriteFile(path, nil, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || strings.Count(string(text), "port 7001\n") != 1 {
+		t.Errorf("%q, %v", text, err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	for _, bad := range []string{dir, filepath.Join(dir, "none", "zsetd.conf")} {
+		if err := settings.RewriteFile(bad, nil, false); err == nil {
+			t.Errorf("%s is written", bad)
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("left in the folder: %v, %v", entries, err)
 	}
 }
 

@@ -130,9 +130,6 @@ func (s *reader) line(line, path string, depth int) error {
 	if !ok {
 		return fmt.Errorf(">>> '%s': Unbalanced quotes in configuration line", line)
 	}
-	if len(split) == 0 {
-		return nil
-	}
 	words := make([]string, len(split))
 	for i, word := range split {
 		words[i] = string(word)
