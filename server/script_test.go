@@ -550,9 +550,35 @@ func TestMonitorOfScripts(t *testing.T) {
 	m, c := dialRaw(t, addr), dialRaw(t, addr)
 	m.call("MONITOR")
 	c.do("EVAL", "redis.call('select', 2) return redis.call('set', KEYS[1], 1)", "1", "k")
-	for _, want := range []string{`] "EVAL" "redis.call('select', 2) return`, ` [2 lua] "select" "2"`, ` [2 lua] "set" "k" "1"`} {
+	c.do("EVALSHA", c.do("SCRIPT", "LOAD", "return redis.call('get', 'k')").(string), "0")
+	c.do("EVALSHA", "short", "0")
+	for _, want := range []string{`] "EVAL" "redis.call('select', 2) return`, ` [2 lua] "select" "2"`, ` [2 lua] "set" "k" "1"`,
+		`] "SCRIPT" "LOAD" "return redis.call('get', 'k')"`, `] "EVALSHA" "`, ` [0 lua] "get" "k"`, `] "EVALSHA" "short" "0"`} {
 		if got := fmt.Sprint(m.reply()); !strings.Contains(got, want) {
 			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// TestNestedReply checks that a script's reply which is nested more deeply than Lua's stack ends
+// in an error.
+func TestNestedReply(t *testing.T) {
+	_, addr := start(t, nil)
+	c := dialRaw(t, addr)
+	for _, test := range []struct {
+		depth, levels int
+		end           string
+	}{{100, 100, ":1\r\n"}, {7995, 7995, "-ERR reached lua stack limit\r\n"}, {9000, 7995, "-ERR reached lua stack limit\r\n"}} {
+		c.send(fmt.Sprintf("EVAL \"local t = 1 for i = 1, %d do t = {t} end return t\" 0\r\n", test.depth))
+		levels, line := -1, "*1\r\n"
+		for ; line == "*1\r\n"; levels++ {
+			var err error
+			if line, err = c.r.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if line != test.end || levels != test.levels {
+			t.Errorf("%d levels: %s after %d", test.depth, line, levels)
 		}
 	}
 }

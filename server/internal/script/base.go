@@ -225,25 +225,29 @@ func (st *State) loadstring(L *lua.LState) int {
 }
 
 func (st *State) loaded(L *lua.LState, src, chunk string) int {
-	f, err := st.compile(src, chunkID(chunk))
+	id := chunkID(chunk, 60)
+	f, err := st.compile(src, id)
 	if err == luacompiler.ErrStopped {
 		L.Error(st.ticks.end, 0)
 	}
 	if strings.HasPrefix(src, "\x1bLua") { // compiled code would bypass the checks of the compiler
-		f, err = nil, errors.New(chunkID(chunk)+": bad code in precompiled chunk")
+		f, err = nil, errors.New(id+": bad code in precompiled chunk")
 	}
 	if err != nil {
+		msg := err.Error()
+		if rest, found := strings.CutPrefix(msg, id); found { // that of the compiler may be longer
+			msg = chunkID(chunk, 80) + rest
+		}
 		L.Push(lua.LNil)
-		L.Push(lua.LString(err.Error()))
+		L.Push(lua.LString(msg))
 		return 2
 	}
 	L.Push(f)
 	return 1
 }
 
-// chunkID returns the name of a chunk in messages.
-func chunkID(name string) string {
-	const most = 60
+// chunkID returns the name of a chunk in messages, of less than most bytes.
+func chunkID(name string, most int) string {
 	switch {
 	case strings.HasPrefix(name, "="):
 		return luaconv.CString(name[1:min(len(name), most)])

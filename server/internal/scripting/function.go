@@ -393,10 +393,6 @@ func functionLoad(c *engine.Call) {
 		}
 		replace = true
 	}
-	if c.Len() == 0 {
-		c.Reply.Error("ERR Function code is missing")
-		return
-	}
 	code := c.String()
 	fs := &c.Engine.Scripting.Functions
 	libraryTaken, functionTaken := takenBy(fs, replace)
