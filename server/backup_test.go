@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -220,5 +222,56 @@ func TestBackupWithoutSave(t *testing.T) {
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// cancelingWriter cancels a context at the first write.
+type cancelingWriter struct {
+	cancel func()
+	n      int
+}
+
+// Write implements io.Writer.
+func (w *cancelingWriter) Write(p []byte) (int, error) {
+	w.cancel()
+	w.n += len(p)
+	return len(p), nil
+}
+
+// TestBackupEnds checks backups without a place for the temporary file, and with a context that
+// ends before, or meanwhile.
+func TestBackupEnds(t *testing.T) {
+	srv := openForTest(t, Options{Config: map[string]string{"enable-debug-command": "yes"}})
+	for i := range 100 {
+		if _, err := srv.Do(t.Context(), "SETRANGE", fmt.Sprint("key", i), 4000, "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &cancelingWriter{cancel: cancel}
+	for range 2 {
+		n := w.n
+		if _, err := srv.Backup(ctx, w); !errors.Is(err, context.Canceled) || n > 0 && w.n > n {
+			t.Errorf("canceled: %v, %d bytes", err, w.n)
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+		t.Errorf("left: %v, %v", entries, err)
+	}
+	t.Setenv("TMPDIR", filepath.Join(dir, "none"))
+	if n, err := srv.Backup(t.Context(), io.Discard); n != 0 || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without a folder: %d, %v", n, err)
+	}
+	for command, want := range map[string]string{
+		"LOADAOF": "ERR Error trying to load the AOF files, check server logs.", "RELOAD": "ERR Error trying to load the RDB dump, check server logs.",
+	} {
+		if _, err := srv.Do(t.Context(), "DEBUG", command); err == nil || err.Error() != want {
+			t.Errorf("DEBUG %s: %v", command, err)
+		}
+	}
+	if n, err := srv.Do(t.Context(), "DBSIZE"); err != nil || n != int64(100) {
+		t.Errorf("%v keys are left, %v", n, err)
 	}
 }

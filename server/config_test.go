@@ -93,7 +93,8 @@ user default on sanitize-payload #1c3889797b22fdaeb67269173c6ba36125f4ecbaef8db3
 func TestConfigRewriteFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "zsetd.conf")
 	var log syncBuffer
-	srv, err := newEngine(Options{ConfigFile: path, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	level := new(slog.LevelVar)
+	srv, err := newEngine(Options{ConfigFile: path, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level})), LogLevel: level})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,8 +105,36 @@ func TestConfigRewriteFails(t *testing.T) {
 	if got := say(srv, "CONFIG REWRITE"); !strings.HasPrefix(got, "ERR Rewriting config file: ") || !strings.Contains(got, path) {
 		t.Error(got)
 	}
-	if got := log.String(); !strings.Contains(got, `level=ERROR msg="cannot write the configuration file"`) {
-		t.Error(got)
+	logged := log.String()
+	if !strings.Contains(logged, `level=ERROR msg="cannot write the configuration file"`) {
+		t.Error(logged)
+	}
+	must(t, srv, "CONFIG SET loglevel nothing")
+	if got := say(srv, "CONFIG REWRITE"); !strings.HasPrefix(got, "ERR Rewriting config file: ") || log.String() != logged {
+		t.Errorf("%s, with loglevel nothing: %s", got, log.String())
+	}
+}
+
+// TestUsersElsewhere checks that CONFIG REWRITE leaves out the users of an ACL file.
+func TestUsersElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	path, users := filepath.Join(dir, "zsetd.conf"), filepath.Join(dir, "users.acl")
+	if err := os.WriteFile(users, []byte("user default on nopass ~* &* +@all\nuser u on\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		config map[string]string
+		users  bool
+	}{{map[string]string{"aclfile": users}, false}, {map[string]string{"user": "u on"}, true}} {
+		srv, err := newEngine(Options{ConfigFile: path, Config: test.config})
+		if err != nil {
+			t.Fatal(err)
+		}
+		must(t, srv, "CONFIG REWRITE -> OK")
+		srv.Close()
+		if text, err := os.ReadFile(path); err != nil || strings.Contains(string(text), "\nuser u on") != test.users {
+			t.Errorf("%v: %s, %v", test.config, text, err)
+		}
 	}
 }
 

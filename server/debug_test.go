@@ -113,6 +113,9 @@ func TestDebugElements(t *testing.T) {
 func TestDebugRest(t *testing.T) {
 	srv := keep(t, t.TempDir()+"/zsetd.db", nil)
 	must(t, srv, "SET k v", "DEBUG LOADAOF -> OK", "GET k -> v")
+	must(t, srv, "DEBUG RELOAD NOFLUSH -> ERR Error trying to load the RDB dump, check server logs.", "SET k w",
+		"GET k -> w",
+		"DEBUG RELOAD NOSAVE NOFLUSH MERGE -> OK", "GET k -> v", "SET k w", "DEBUG RELOAD NOSAVE -> OK", "GET k -> v")
 	must(t, srv, "HSET h f v", "DEBUG HTSTATS-KEY h -> ERR The value stored at the specified key is not represented using an hash table",
 		"CONFIG SET hash-max-listpack-entries 1 zset-max-listpack-entries 1", "HSET h g v", "ZADD z 1 a 2 b 3 c")
 	for key, n := range map[string]int{"h": 2, "z": 3} {

@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"io"
+	"net"
 	"strconv"
 	"strings"
 	"testing"
@@ -137,6 +139,50 @@ func TestDialectOfValkey(t *testing.T) {
 
 // TestEventsOfValkey compares events, and how calls count that another client has ended, with
 // those of Valkey 9, as TestDialectOfValkey does replies.
+func TestLoginOfValkey(t *testing.T) {
+	exchanges := []struct{ line, reply string }{
+		{"NOSUCH", "-NOAUTH Authentication required."},
+		{"GET", "-NOAUTH Authentication required."},
+		{"GET k", "-NOAUTH Authentication required."},
+		{"AUTH wrong", "-WRONGPASS invalid username-password pair or user is disabled."},
+		{"AUTH", "-ERR wrong number of arguments for 'auth' command"},
+		{"PING", "-NOAUTH Authentication required."},
+		{"AUTH secret", "+OK"},
+		{"GET", "-ERR wrong number of arguments for 'get' command"},
+		{"GET k", "$-1"},
+	}
+	compare := func(t *testing.T, conn net.Conn) {
+		c := newLineClient(t, conn)
+		for _, x := range exchanges {
+			if _, err := io.WriteString(conn, x.line+"\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := c.r.ReadString('\n'); err != nil || got != x.reply+"\r\n" {
+				t.Errorf("%s: %q, %v, want %q", x.line, got, err, x.reply)
+			}
+		}
+	}
+	t.Run("zsetd", func(t *testing.T) {
+		srv, err := server.New(server.Options{Config: map[string]string{"dialect": "valkey", "requirepass": "secret"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer srv.Close()
+		conn, err := srv.Dialer()(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		compare(t, conn)
+	})
+	t.Run("Valkey", func(t *testing.T) {
+		path := newerServers()[1].path(t)
+		if path == "" {
+			t.Skip("Valkey is not installed")
+		}
+		compare(t, startJudge(t, path, "--requirepass", "secret")())
+	})
+}
+
 func TestEventsOfValkey(t *testing.T) {
 	exchanges := []struct{ line, events string }{
 		{"SET k 1 PXAT 1", ""},

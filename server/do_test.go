@@ -17,6 +17,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/process"
 )
 
 // stops are the ways in which a program ends a server.
@@ -413,5 +414,79 @@ func TestConfigSpellings(t *testing.T) {
 			}
 		}
 		srv.Close()
+	}
+}
+
+// TestDoWithoutCommand checks calls that are no command, and one whose context has ended.
+func TestDoWithoutCommand(t *testing.T) {
+	srv, err := newEngine(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	if got, err := srv.Do(t.Context()); got != nil || err == nil || err.Error() != "zsetd: no command" {
+		t.Errorf("without arguments: %v, %v", got, err)
+	}
+	if got, err := srv.Do(t.Context(), "SET", "k", struct{}{}); got != nil || err == nil || !strings.Contains(err.Error(), "struct {}") {
+		t.Errorf("an argument of no type that can be sent: %v, %v", got, err)
+	}
+	must(t, srv, "EXISTS k -> 0")
+}
+
+// TestClockBounds checks the years that Advance may reach.
+func TestClockBounds(t *testing.T) {
+	srv, err := newEngine(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	before := srv.Clock()
+	for _, years := range []time.Duration{-100, 250} {
+		if err := srv.Advance(years * 365 * 24 * time.Hour); err == nil || !strings.Contains(err.Error(), ", only in 1970 to 2261") {
+			t.Errorf("%d years: %v", years, err)
+		}
+	}
+	if moved := srv.Clock().Sub(before); moved < 0 || moved > 24*time.Hour {
+		t.Errorf("the clock has moved by %v", moved)
+	}
+	if err := srv.Advance(200 * 365 * 24 * time.Hour); err != nil || srv.Clock().Year() < before.Year()+199 {
+		t.Errorf("200 years: %v, %v", err, srv.Clock())
+	}
+}
+
+// TestUnfitParameters checks parameters that New, or CONFIG SET, refuses together with others.
+func TestUnfitParameters(t *testing.T) {
+	if srv, err := newEngine(Options{Config: map[string]string{"forward-to": "x://y"}}); err == nil || !strings.HasPrefix(err.Error(), "zsetd: parameter forward-to: ") {
+		t.Errorf("forward-to: %v", err)
+		srv.Close()
+	}
+	const many = "4294967295"
+	fit := process.MaxDescriptors() - 32
+	if fit >= math.MaxUint32 {
+		t.Skip("there is no limit of open files")
+	}
+	srv, err := newEngine(Options{Config: map[string]string{"maxclients": many}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	want := fmt.Sprintf("ERR CONFIG SET failed (possibly related to argument 'maxclients') - "+
+		"The operating system is not able to handle the specified number of clients, try with %d", fit)
+	must(t, srv, "CONFIG SET timeout 5 -> OK", "CONFIG SET maxclients 10 -> OK", "CONFIG SET maxclients "+many+" -> "+want,
+		fmt.Sprintf("CONFIG SET maxclients %d -> OK", fit), fmt.Sprintf("CONFIG SET maxclients %d -> %s", fit+1, want))
+
+	var log syncBuffer
+	listening, err := newEngine(Options{Config: map[string]string{"maxclients": many}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listening.Close()
+	if c, err := listening.ListenConfig(); err != nil || c.Maxclients != fit {
+		t.Errorf("listening: maxclients %d, %v", c.Maxclients, err)
+	}
+	must(t, listening, fmt.Sprintf("CONFIG GET maxclients -> [{maxclients %d}]", fit))
+	limited := fmt.Sprintf(`msg="maxclients is lowered to the limit of open files (ulimit -n)" maxclients=%d wanted=%s limit=%d needed=4294967327`, fit, many, fit+32)
+	if !strings.Contains(log.String(), limited) {
+		t.Errorf("want %s in %s", limited, log.String())
 	}
 }

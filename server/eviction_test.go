@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/rerun"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // evicting starts a server with a limit that leaves room for so many more bytes
@@ -409,4 +411,42 @@ func TestClientsGoBeforeKeys(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSoonestOfDatabases checks that volatile-ttl takes the key of any database that expires first.
+func TestSoonestOfDatabases(t *testing.T) {
+	srv, do := evicting(t, "volatile-ttl", 1<<30)
+	do("SET", "middle", "v", "EX", "100")
+	do("COPY", "middle", "other", "DB", "3")
+	for seconds, want := range map[string]string{"50": "other", "150": "middle"} {
+		do("EVAL", "redis.call('select', 3) redis.call('expire', 'other', ARGV[1])", "0", seconds)
+		srv.Locked(func() {
+			if _, e := srv.Worst(); e == nil || e.Key() != want {
+				t.Errorf("other expires in %s s: %v, want %s", seconds, e, want)
+			}
+		})
+	}
+}
+
+// TestExemptClients checks that the log says when clients with NO-EVICT alone exceed
+// maxmemory-clients.
+func TestExemptClients(t *testing.T) {
+	var log syncBuffer
+	srv, addr := startWith(t, Options{Config: map[string]string{"maxmemory-clients": "2mb"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	c := dialRaw(t, addr)
+	c.call("CLIENT NO-EVICT ON")
+	const size = 4 << 20
+	c.send(fmt.Sprintf("*2\r\n$4\r\nECHO\r\n$%d\r\n%s", size, strings.Repeat("x", size-1)))
+	wait.Until(t, "the log says so", func() bool {
+		return strings.Contains(log.String(), `level=WARN msg="the clients that remain exceed maxmemory-clients and are exempt from it" all=`)
+	})
+	c.send("x\r\n")
+	if got, _ := c.reply().(string); len(got) != size {
+		t.Errorf("ECHO: %d bytes", len(got))
+	}
+	srv.Locked(func() {
+		if srv.EvictedClients != 0 {
+			t.Errorf("%d clients are closed", srv.EvictedClients)
+		}
+	})
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // TestHotKeys: HOTKEYS measures the keys of single commands, of transactions and of scripts,
@@ -19,7 +21,7 @@ func TestHotKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := n.do("HOTKEYS", "GET")
-	if info := n.do("INFO", "hotkeys"); !strings.Contains(info, "# Hotkeys\r\nhotkeys-tracking-active:1\r\nhotkeys-cmd-cpu-time:0\r\n") {
+	if info := n.do("INFO", "hotkeys"); !strings.Contains(info, "# Hotkeys\r\nhotkeys-tracking-active:1\r\nhotkeys-cmd-cpu-time:") {
 		t.Errorf("INFO: %q", info)
 	}
 	n.run("HOTKEYS STOP")
@@ -32,6 +34,20 @@ func TestHotKeys(t *testing.T) {
 			t.Errorf("no %q in %q", want, got)
 		}
 	}
+	n.run("HOTKEYS RESET", "HOTKEYS START METRICS 2 CPU NET")
+	if err := n.events.send([]byte("BLPOP q 0\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	wait.Until(t, "BLPOP waits", func() bool { return strings.Contains(n.do("CLIENT", "LIST"), " cmd=blpop ") })
+	n.run("RPUSH q v")
+	if _, err := n.events.receive(patience); err != nil {
+		t.Fatal(err)
+	}
+	// 29+4 for RPUSH, 29+18 for BLPOP.
+	if got := n.do("HOTKEYS", "GET"); !strings.Contains(got, "$1\r\nq\r\n:80\r\n") {
+		t.Errorf("a command that has waited: %q", got)
+	}
+	n.run("HOTKEYS STOP")
 	before := n.do("HOTKEYS", "GET")
 	n.run("SET a c")
 	if after := n.do("HOTKEYS", "GET"); after != before {
@@ -63,7 +79,11 @@ func TestSlotStats(t *testing.T) {
 		{"MULTI; SET key value; EXEC", 15 + 33 + 14, 9},
 		{"PING", 0, 0},
 		{"DEL other", 0, 0},
+		{"EVAL return(redis.call('get',KEYS[1])) 1 key", 70, 11},
+		{"EVAL return(redis.call('get','key')) 0", 0, 0},
+		{"SPUBLISH key hello", 38, 4 + 38}, // the reply, and the message
 	} {
+		n.events.roundtrip(t, "SSUBSCRIBE", "key")
 		n.run("CONFIG RESETSTAT")
 		n.run(strings.Split(step.lines, "; ")...)
 		in, out, rest := stats()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"strconv"
 	"strings"
@@ -225,6 +226,48 @@ func TestAuthInPipeline(t *testing.T) {
 	c.send("*2\r\n$4\r\nECHO\r\n$20000\r\n")
 	if got := c.all(); got != "-ERR Protocol error: unauthenticated bulk length\r\n" {
 		t.Errorf("before AUTH: %q", got)
+	}
+}
+
+// TestUnauthenticatedInput checks the limit of the input of a client that must log in.
+func TestUnauthenticatedInput(t *testing.T) {
+	for _, transport := range []string{"epoll", "net"} {
+		_, addr := start(t, map[string]string{"requirepass": "secret", "transport": transport})
+		command := "*2\r\n$4\r\nECHO\r\n$16000\r\n" + strings.Repeat("x", 16000) + "\r\n"
+		c := dialRaw(t, addr)
+		c.send("AUTH secret\r\n")
+		c.expect("OK")
+		c.send(strings.Repeat(command, 100))
+		for range 100 {
+			if got, _ := c.reply().(string); len(got) != 16000 {
+				t.Fatalf("%s: logged in: %.40q", transport, got)
+			}
+		}
+	}
+}
+
+// TestQueueLimit checks that a transaction whose queue exceeds client-query-buffer-limit ends the
+// client.
+func TestQueueLimit(t *testing.T) {
+	var log syncBuffer
+	srv, addr := startWith(t, Options{Config: map[string]string{"client-query-buffer-limit": "1mb"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	c := dialRaw(t, addr)
+	c.call("MULTI")
+	command := "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$300000\r\n" + strings.Repeat("x", 300000) + "\r\n"
+	for range 3 {
+		c.send(command)
+		c.expect("QUEUED")
+	}
+	c.send(command)
+	if got := c.all(); strings.Contains(got, "-") {
+		t.Errorf("a reply: %q", got)
+	}
+	must(t, srv, "EXISTS k -> 0")
+	if got := infoOf(t, srv, "client_query_buffer_limit_disconnections"); got != "1" {
+		t.Errorf("%s clients were closed", got)
+	}
+	if want := "closing client: the transaction queue exceeds client-query-buffer-limit"; !strings.Contains(log.String(), want) {
+		t.Errorf("want %s in %s", want, log.String())
 	}
 }
 

@@ -217,3 +217,30 @@ func TestProgramCommandErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestProgramCallEnds checks what a call of a program refuses: after its end, and arguments and
+// replies of types that cannot be sent.
+func TestProgramCallEnds(t *testing.T) {
+	var kept *Call
+	srv := openForTest(t, Options{Commands: []Command{
+		{Name: "my.keep", Arity: -1, Flags: "write", Run: func(c *Call) (any, error) {
+			kept = c
+			return c.Do("SET", "k", struct{}{})
+		}},
+		{Name: "my.map", Arity: -1, Run: func(c *Call) (any, error) {
+			return protocol.Map{{Key: "a", Value: 1}, {Key: "b", Value: struct{}{}}, {Key: "c", Value: 1}}, nil
+		}},
+	}})
+	if _, err := srv.Do(t.Context(), "MY.KEEP"); err == nil || !strings.Contains(err.Error(), "struct {}") {
+		t.Errorf("an argument that cannot be sent: %v", err)
+	}
+	if got, err := kept.Do("SET", "k", 1); got != nil || err == nil || err.Error() != "zsetd: the call of 'my.keep' has ended" {
+		t.Errorf("after the end: %v, %v", got, err)
+	}
+	if got := mustDo(t, srv, "EXISTS", "k"); got != int64(0) {
+		t.Errorf("EXISTS: %v", got)
+	}
+	if _, err := srv.Do(t.Context(), "MY.MAP"); err == nil || err.Error() != "ERR the handler of 'my.map' returned a struct {}, which is no reply" {
+		t.Errorf("a map with a value that is no reply: %v", err)
+	}
+}

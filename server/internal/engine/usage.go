@@ -58,16 +58,19 @@ func ReadHeap() HeapState {
 
 // residentSize reads the resident size of the process from Linux.
 func residentSize() (int64, bool) {
-	b, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0, false
-	}
-	fields := bytes.Fields(b)
+	b, _ := os.ReadFile("/proc/self/statm")
+	pages, ok := residentPages(b)
+	return pages * int64(os.Getpagesize()), ok
+}
+
+// residentPages returns the second number of a file as /proc/self/statm.
+func residentPages(statm []byte) (pages int64, ok bool) {
+	fields := bytes.Fields(statm)
 	if len(fields) < 2 {
 		return 0, false
 	}
 	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
-	return pages * int64(os.Getpagesize()), err == nil
+	return pages, err == nil
 }
 
 // ClientsMemory estimates the bytes that all sessions take.

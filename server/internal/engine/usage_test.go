@@ -30,3 +30,11 @@ func TestReadHeap(t *testing.T) {
 	}
 	t.Errorf("after the memory was freed: %+v", h)
 }
+
+func TestResidentPages(t *testing.T) {
+	for text, want := range map[string]int64{"": -1, "100": -1, "100 x": -1, "100 20": 20, "100 30 1\n": 30} {
+		if got, ok := residentPages([]byte(text)); ok != (want >= 0) || ok && got != want {
+			t.Errorf("%q: %d, %v", text, got, ok)
+		}
+	}
+}
