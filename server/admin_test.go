@@ -297,6 +297,41 @@ func TestLatencyCommands(t *testing.T) {
 	}
 }
 
+// TestHelloZone checks that HELLO has the availability zone where there is one.
+func TestHelloZone(t *testing.T) {
+	for zone, want := range map[string]int{"": 7, "zone 1": 8} {
+		srv, addr := start(t, map[string]string{"availability-zone": zone})
+		c := dialRaw(t, addr)
+		hello, _ := c.call("HELLO 2").([]any)
+		if len(hello) != 2*want || zone != "" && fmt.Sprint(hello[14:]) != "[availability_zone "+zone+"]" {
+			t.Errorf("zone %q: %v", zone, hello)
+		}
+		c.send("PING\r\n")
+		c.expect("PONG")
+		if got := say(srv, "COMMAND COUNT"); got != fmt.Sprint(len(c.call("COMMAND INFO").([]any))) {
+			t.Errorf("COMMAND INFO has not all %s commands", got)
+		}
+	}
+}
+
+// TestKeyMemory checks the histograms of memory in INFO keysizes.
+func TestKeyMemory(t *testing.T) {
+	for _, on := range []string{"yes", "no"} {
+		srv, err := newEngine(Options{Config: map[string]string{"key-memory-histograms": on}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		must(t, srv, "RPUSH l a b", "SADD s a", "ZADD z 1 a", "HSET h f v")
+		info := say(srv, "INFO keysizes")
+		for _, name := range []string{"lists", "sets", "zsets", "hashes"} {
+			if !strings.Contains(info, "db0_distrib_"+name+"_items:") || strings.Contains(info, "db0_distrib_"+name+"_sizes:") != (on == "yes") {
+				t.Errorf("key-memory-histograms %s: %s", on, info)
+			}
+		}
+		srv.Close()
+	}
+}
+
 // TestSupervised checks the supervisor that INFO names.
 func TestSupervised(t *testing.T) {
 	for _, test := range []struct{ mode, notify, job, want string }{

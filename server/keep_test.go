@@ -432,6 +432,21 @@ func TestSaveInTransaction(t *testing.T) {
 	if got := fmt.Sprint(c.reply()); got != "[Background saving scheduled]" {
 		t.Error(got)
 	}
+	quiet(t, srv)
+	for _, test := range []struct{ lines, want string }{
+		{"MULTI\r\nBGREWRITEAOF\r\nEXEC\r\n", "[Background append only file rewriting scheduled]"},
+		{"BGREWRITEAOF\r\n", "Background append only file rewriting started"},
+	} {
+		c.send(test.lines)
+		if strings.HasPrefix(test.lines, "MULTI") {
+			c.expect("OK")
+			c.expect("QUEUED")
+		}
+		if got := fmt.Sprint(c.reply()); got != test.want {
+			t.Error(got)
+		}
+		quiet(t, srv)
+	}
 }
 
 // TestShutdownCompletesBGSAVE checks that a stop without save rules completes a save that a

@@ -19,6 +19,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/command"
 	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // start serves on a loopback port until the test ends.
@@ -362,6 +363,34 @@ func TestIdleTimeout(t *testing.T) {
 		}
 		if got, err := srv.Do(t.Context(), "PUBSUB", "NUMSUB", "a"); err != nil || fmt.Sprint(got) != "[a 1]" {
 			t.Errorf("the subscriber: %v, %v", got, err)
+		}
+	})
+}
+
+// TestIdleReader checks that a client which does not read its reply counts as idle once it has
+// read nothing for the time of timeout, twice.
+func TestIdleReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, err := newEngine(Options{Config: map[string]string{"timeout": "3600"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer srv.Close()
+		must(t, srv, "SETRANGE big 100000 x")
+		nc, err := srv.Dialer()(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		go io.WriteString(nc, "GET big\r\n")
+		synctest.Wait()
+		for hours, want := range []int{1, 1, 0} {
+			srv.Locked(func() {
+				if n := len(srv.Sessions); n != want {
+					t.Errorf("%d clients after %d hours, want %d", n, hours, want)
+				}
+			})
+			wait.Elapse(3602 * time.Second)
 		}
 	})
 }
