@@ -359,10 +359,10 @@ func TestModules(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	must(t, srv, "MODULE LOAD /tmp/x.so -> ERR Error loading the extension. Please check the server logs.",
-		"MODULE LOADEX /tmp/y.so -> ERR Error loading the extension. Please check the server logs.",
+	must(t, srv, "MODULE LOAD /lib/x.so -> ERR Error loading the extension. Please check the server logs.",
+		"MODULE LOADEX /lib/y.so -> ERR Error loading the extension. Please check the server logs.",
 		"MODULE UNLOAD x -> ERR Error unloading module: no such module with that name", "MODULE LIST -> []")
-	for _, path := range []string{"/tmp/x.so", "/tmp/y.so"} {
+	for _, path := range []string{"/lib/x.so", "/lib/y.so"} {
 		if !strings.Contains(log.String(), `msg="cannot load the module: modules are not supported" path=`+path+"\n") {
 			t.Errorf("log: %s", log.String())
 		}
