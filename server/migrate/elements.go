@@ -161,6 +161,9 @@ func (l *largeComparison) collection(ctx context.Context, kind string) (bool, er
 				return false, err
 			}
 			b, err := l.elements(ctx, l.there, kind, names)
+			if err != nil {
+				return false, err
+			}
 			var left []string
 			for i, name := range names {
 				if a[i] != b[i] {
@@ -168,7 +171,7 @@ func (l *largeComparison) collection(ctx context.Context, kind string) (bool, er
 				}
 			}
 			names = left
-			return len(left) == 0, err
+			return len(left) == 0, nil
 		})
 		if err != nil || !same || cursor == "0" {
 			return same, err

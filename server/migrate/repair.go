@@ -203,8 +203,13 @@ func (s *source) repairOf(codec *rdb.Codec, db int, keys []string, reply []any) 
 				return nil, fmt.Errorf("key %.100q: %w", k, err)
 			}
 		}
-		if at, _ := reply[3+2*i].(int64); at > 0 {
-			v.Deadline = now + at
+		switch at := reply[3+2*i].(type) {
+		case error:
+			return nil, fmt.Errorf("key %.100q: %w", k, at)
+		case int64:
+			if at > 0 {
+				v.Deadline = now + at
+			}
 		}
 		r.values = append(r.values, v)
 	}
