@@ -27,7 +27,7 @@
 // # Commands with several keys
 //
 // The keys of a command may be in several slots of the target if the source is no
-// cluster. DEL, UNLINK, TOUCH, MSET and MSETNX are divided. RENAME, COPY, the commands
+// cluster. DEL, UNLINK, TOUCH, MSET, MSETNX and MSETEX are divided. RENAME, COPY, the commands
 // that store a result, SMOVE, LMOVE and RPOPLPUSH are expressed by values that are read
 // at the target at this point of the stream. A transaction is divided by slots.
 //

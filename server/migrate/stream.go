@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -98,7 +99,7 @@ func streamRows() map[string]streamRow {
 func splitRows() map[string]streamRow {
 	return map[string]streamRow{
 		"del": (*applier).splitKeys, "unlink": (*applier).splitKeys, "touch": (*applier).splitKeys,
-		"mset": (*applier).splitPairs, "msetnx": (*applier).splitPairs,
+		"mset": (*applier).splitPairs, "msetnx": (*applier).splitPairs, "msetex": (*applier).splitTimed,
 		"rename": (*applier).rename, "renamenx": (*applier).rename, "copy": (*applier).copyKey,
 		"smove": (*applier).moveMember,
 		"lmove": (*applier).moveElement, "rpoplpush": (*applier).moveElement,
@@ -423,6 +424,25 @@ func (a *applier) splitKeys(ctx context.Context, offset int64, args [][]byte) er
 func (a *applier) splitPairs(ctx context.Context, offset int64, args [][]byte) error {
 	for i := 1; i+1 < len(args); i += 2 {
 		if err := a.add(ctx, a.t.unitOf(a.source, args[i]), offset, 0, [][]byte{args[i]}, "SET", args[i], args[i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// splitTimed divides MSETEX. It is in the stream only where its condition, NX or XX, was true.
+func (a *applier) splitTimed(ctx context.Context, offset int64, args [][]byte) error {
+	n, err := strconv.Atoi(string(args[1]))
+	if err != nil || n < 1 || n > (len(args)-2)/2 {
+		return fmt.Errorf("the stream has a malformed %s", args[0])
+	}
+	pairs, options := args[2:2+2*n], args[2+2*n:]
+	options = slices.DeleteFunc(slices.Clone(options), func(w []byte) bool {
+		return protocol.EqualFold(w, "NX") || protocol.EqualFold(w, "XX")
+	})
+	for i := 0; i < len(pairs); i += 2 {
+		set := append([]any{"SET", pairs[i], pairs[i+1]}, words(options)...)
+		if err := a.add(ctx, a.t.unitOf(a.source, pairs[i]), offset, 0, pairs[i:i+1], set...); err != nil {
 			return err
 		}
 	}
