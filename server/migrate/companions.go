@@ -69,7 +69,7 @@ func (a *applier) onlyZsetd(ctx context.Context, offset int64, args [][]byte) er
 func (a *applier) companion(ctx context.Context, offset int64, db int, key []byte, words []any) error {
 	name := []byte(archive.CompanionOf(string(key)))
 	words[1] = name
-	return a.add(ctx, a.t.unitOf(a.source, name), offset, db, [][]byte{name}, words...)
+	return a.add(ctx, "", a.t.unitOf(a.source, name), offset, db, [][]byte{name}, words...)
 }
 
 // forget removes the deadlines of members.
@@ -118,13 +118,11 @@ func (a *applier) ownDeadlines(ctx context.Context, offset int64, db int, args [
 			if !ok || !isDeadline(at) {
 				return nil
 			}
-			if err := a.addChecked(ctx, "1"+string(checkReply), n, offset, db, [][]byte{key}, "ZPEXPIREAT", key, int64(at), "MEMBERS", 1, args[i+1]); err != nil {
-				return err
-			}
+			a.put("1"+string(checkReply), n, offset, db, [][]byte{key}, "ZPEXPIREAT", key, int64(at), "MEMBERS", 1, args[i+1])
 		}
 	case "zrem":
 		list := append([]any{"ZPERSIST", key, "MEMBERS", len(args) - 2}, words(args[2:])...)
-		return a.add(ctx, n, offset, db, [][]byte{key}, list...)
+		return a.add(ctx, "", n, offset, db, [][]byte{key}, list...)
 	}
 	return nil
 }

@@ -42,7 +42,8 @@ type applier struct {
 	repaired *atomic.Int64 // counts values
 
 	units   map[int]*unit
-	pending int // bytes in units
+	pending int   // bytes in units
+	shift   int64 // from the offset of a command to that of its next part: see add
 	at      position
 	db      int
 	multi   bool
@@ -117,12 +118,13 @@ func (a *applier) apply(ctx context.Context, batch *psync.Batch, offset int64) e
 				return err
 			}
 		}
-		offset += int64(batch.Sizes[i])
 		if len(args) > 0 {
-			if err := a.command(ctx, offset, args); err != nil {
+			a.shift = 0
+			if err := a.command(ctx, offset+1, args); err != nil {
 				return err
 			}
 		}
+		offset += int64(batch.Sizes[i])
 		if !a.multi {
 			a.at.offset, a.at.db = offset, a.db
 		}
@@ -174,6 +176,7 @@ func (a *applier) flush(ctx context.Context) error {
 	return nil
 }
 
+// command handles a command, whose first byte is at an offset.
 func (a *applier) command(ctx context.Context, offset int64, args [][]byte) error {
 	if row := a.rows[strings.ToLower(string(args[0]))]; row != nil {
 		return row(a, ctx, offset, args)
@@ -206,7 +209,7 @@ func (a *applier) keyed(ctx context.Context, offset int64, args [][]byte) error 
 		}
 		return a.gather(ctx, offset, args, refs)
 	}
-	if err := a.addChecked(ctx, a.checkOf(args, refs), home, offset, db, keys, words(args)...); err != nil {
+	if err := a.add(ctx, a.checkOf(args, refs), home, offset, db, keys, words(args)...); err != nil {
 		return err
 	}
 	switch {
@@ -301,32 +304,42 @@ func (a *applier) unit(n int) *unit {
 	return u
 }
 
-// add adds a command to a unit that need not find anything.
-func (a *applier) add(ctx context.Context, n int, offset int64, db int, keys [][]byte, args ...any) error {
-	return a.addChecked(ctx, "", n, offset, db, keys, args...)
+// put adds a command that fits a script to a unit.
+func (a *applier) put(check string, n int, offset int64, db int, keys [][]byte, args ...any) {
+	touched := a.touch(db, keys, args)
+	u := a.unit(n)
+	before := u.bytes
+	u.addChecked(touched, check, offset+a.shift, db, keys, args...)
+	a.pending += u.bytes - before
 }
 
-// addChecked adds a command to a unit.
-func (a *applier) addChecked(ctx context.Context, check string, n int, offset int64, db int, keys [][]byte, args ...any) error {
+// add adds a command of any length to a unit. One that does not fit a script is applied alone. What
+// the same command of the stream has before it, or after it, is applied by other calls, so it has
+// other offsets; those of a command's bytes are enough.
+func (a *applier) add(ctx context.Context, check string, n int, offset int64, db int, keys [][]byte, args ...any) error {
+	if len(args) <= maxScriptArgs {
+		a.put(check, n, offset, db, keys, args...)
+		return nil
+	}
+	touched := a.touch(db, keys, args)
+	if check != "" {
+		a.doubts.add(a.touched[touched.first:touched.end])
+	}
+	if err := a.flush(ctx); err != nil {
+		return err
+	}
+	a.shift += 2
+	return a.t.applyLarge(ctx, a.t.unitKey(n), offset+a.shift-1, db, args)
+}
+
+// touch records the keys of a command.
+func (a *applier) touch(db int, keys [][]byte, args []any) span {
 	touched := span{first: len(a.touched), removes: isRemoval(args)}
 	for _, k := range keys {
 		a.touched = append(a.touched, keyAt{db, string(k)})
 	}
 	touched.end = len(a.touched)
-	if len(args) > maxScriptArgs {
-		if check != "" {
-			a.doubts.add(a.touched[touched.first:touched.end])
-		}
-		if err := a.flush(ctx); err != nil {
-			return err
-		}
-		return a.t.applyLarge(ctx, a.t.unitKey(n), offset, db, args)
-	}
-	u := a.unit(n)
-	before := u.bytes
-	u.addChecked(touched, check, offset, db, keys, args...)
-	a.pending += u.bytes - before
-	return nil
+	return touched
 }
 
 // isRemoval reports whether a command only deletes keys.
@@ -410,28 +423,24 @@ func (a *applier) function(ctx context.Context, _ int64, args [][]byte) error {
 	})
 }
 
-func (a *applier) splitKeys(ctx context.Context, offset int64, args [][]byte) error {
+func (a *applier) splitKeys(_ context.Context, offset int64, args [][]byte) error {
 	for _, key := range args[1:] {
-		if err := a.add(ctx, a.t.unitOf(a.source, key), offset, 0, [][]byte{key}, args[0], key); err != nil {
-			return err
-		}
+		a.put("", a.t.unitOf(a.source, key), offset, 0, [][]byte{key}, args[0], key)
 	}
 	return nil
 }
 
 // splitPairs divides MSET, and MSETNX, which is in the stream only where it has set all
 // keys.
-func (a *applier) splitPairs(ctx context.Context, offset int64, args [][]byte) error {
+func (a *applier) splitPairs(_ context.Context, offset int64, args [][]byte) error {
 	for i := 1; i+1 < len(args); i += 2 {
-		if err := a.add(ctx, a.t.unitOf(a.source, args[i]), offset, 0, [][]byte{args[i]}, "SET", args[i], args[i+1]); err != nil {
-			return err
-		}
+		a.put("", a.t.unitOf(a.source, args[i]), offset, 0, [][]byte{args[i]}, "SET", args[i], args[i+1])
 	}
 	return nil
 }
 
 // splitTimed divides MSETEX. It is in the stream only where its condition, NX or XX, was true.
-func (a *applier) splitTimed(ctx context.Context, offset int64, args [][]byte) error {
+func (a *applier) splitTimed(_ context.Context, offset int64, args [][]byte) error {
 	n, err := strconv.Atoi(string(args[1]))
 	if err != nil || n < 1 || n > (len(args)-2)/2 {
 		return fmt.Errorf("the stream has a malformed %s", args[0])
@@ -442,9 +451,7 @@ func (a *applier) splitTimed(ctx context.Context, offset int64, args [][]byte) e
 	})
 	for i := 0; i < len(pairs); i += 2 {
 		set := append([]any{"SET", pairs[i], pairs[i+1]}, words(options)...)
-		if err := a.add(ctx, a.t.unitOf(a.source, pairs[i]), offset, 0, pairs[i:i+1], set...); err != nil {
-			return err
-		}
+		a.put("", a.t.unitOf(a.source, pairs[i]), offset, 0, pairs[i:i+1], set...)
 	}
 	return nil
 }
@@ -481,12 +488,13 @@ func (a *applier) dump(ctx context.Context, key []byte) (payload []byte, deadlin
 }
 
 // restore adds the commands that give a key a value of dump.
-func (a *applier) restore(ctx context.Context, offset int64, key, payload []byte, deadline int64) error {
+func (a *applier) restore(offset int64, key, payload []byte, deadline int64) {
 	n, keys := a.t.unitOf(a.source, key), [][]byte{key}
 	if payload == nil {
-		return a.add(ctx, n, offset, 0, keys, "DEL", key)
+		a.put("", n, offset, 0, keys, "DEL", key)
+		return
 	}
-	return a.add(ctx, n, offset, 0, keys, "RESTORE", key, deadline, payload, "REPLACE", "ABSTTL")
+	a.put("", n, offset, 0, keys, "RESTORE", key, deadline, payload, "REPLACE", "ABSTTL")
 }
 
 // rename gives the second key the value of the first one, and then deletes that. If
@@ -495,7 +503,8 @@ func (a *applier) rename(ctx context.Context, offset int64, args [][]byte) error
 	if err := a.copyKey(ctx, offset, args); err != nil {
 		return err
 	}
-	return a.add(ctx, a.t.unitOf(a.source, args[1]), offset, 0, args[1:2], "DEL", args[1])
+	a.put("", a.t.unitOf(a.source, args[1]), offset, 0, args[1:2], "DEL", args[1])
+	return nil
 }
 
 func (a *applier) copyKey(ctx context.Context, offset int64, args [][]byte) error {
@@ -506,17 +515,14 @@ func (a *applier) copyKey(ctx context.Context, offset int64, args [][]byte) erro
 	if payload == nil {
 		a.doubt(args[1], args[2])
 	}
-	if err := a.restore(ctx, offset, args[2], payload, deadline); err != nil {
-		return err
-	}
+	a.restore(offset, args[2], payload, deadline)
 	return a.flush(ctx) // before the first key changes again
 }
 
-func (a *applier) moveMember(ctx context.Context, offset int64, args [][]byte) error {
-	if err := a.addChecked(ctx, "1", a.t.unitOf(a.source, args[2]), offset, 0, args[2:3], "SADD", args[2], args[3]); err != nil {
-		return err
-	}
-	return a.addChecked(ctx, "1", a.t.unitOf(a.source, args[1]), offset, 0, args[1:2], "SREM", args[1], args[3])
+func (a *applier) moveMember(_ context.Context, offset int64, args [][]byte) error {
+	a.put("1", a.t.unitOf(a.source, args[2]), offset, 0, args[2:3], "SADD", args[2], args[3])
+	a.put("1", a.t.unitOf(a.source, args[1]), offset, 0, args[1:2], "SREM", args[1], args[3])
+	return nil
 }
 
 // moveElement handles LMOVE and RPOPLPUSH: the element is added, and then removed.
@@ -545,13 +551,12 @@ func (a *applier) moveElement(ctx context.Context, offset int64, args [][]byte) 
 	if err != nil {
 		return err
 	}
-	if err := a.addChecked(ctx, "1", a.t.unitOf(a.source, args[2]), offset, 0, args[2:3], push, args[2], element); err != nil {
-		return err
-	}
+	a.put("1", a.t.unitOf(a.source, args[2]), offset, 0, args[2:3], push, args[2], element)
 	if err := a.flush(ctx); err != nil {
 		return err
 	}
-	return a.add(ctx, a.t.unitOf(a.source, args[1]), offset, 0, args[1:2], pop, args[1])
+	a.put("", a.t.unitOf(a.source, args[1]), offset, 0, args[1:2], pop, args[1])
+	return nil
 }
 
 // gather runs a command that writes one key with copies of those of other slots that it
@@ -595,17 +600,13 @@ func (a *applier) gather(ctx context.Context, offset int64, args [][]byte, refs 
 		if c.payload == nil {
 			continue // a key that does not exist
 		}
-		if err := a.add(ctx, home, offset, 0, [][]byte{c.name}, "RESTORE", c.name, 0, c.payload, "REPLACE"); err != nil {
-			return err
-		}
+		a.put("", home, offset, 0, [][]byte{c.name}, "RESTORE", c.name, 0, c.payload, "REPLACE")
 	}
-	if err := a.addChecked(ctx, check, home, offset, 0, keys, words(args)...); err != nil {
+	if err := a.add(ctx, check, home, offset, 0, keys, words(args)...); err != nil {
 		return err
 	}
 	for _, c := range copies {
-		if err := a.add(ctx, home, offset, 0, [][]byte{c.name}, "DEL", c.name); err != nil {
-			return err
-		}
+		a.put("", home, offset, 0, [][]byte{c.name}, "DEL", c.name)
 	}
 	return a.flush(ctx)
 }

@@ -157,7 +157,7 @@ func TestStreamDoubts(t *testing.T) {
 			}
 		}
 	}
-	for _, line := range []string{"SINTER a b", "SET " + StatePrefix + "x 1", "PING", "PUBLISH c m", "SELECT 0", "SELECT"} {
+	for _, line := range []string{"SINTER a b", "SET " + StatePrefix + "x 1", "PING", "PING hello", "PUBLISH c m", "SELECT 0", "SELECT"} {
 		must(t, there, "FLUSHALL")
 		_, a := applierTo(t, there, zsetd86(), slotTags())
 		if err := a.apply(t.Context(), batchOf(line), 100); err != nil {
@@ -207,7 +207,7 @@ func TestSwappedDatabases(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := fmt.Sprint(must(t, there, "MGET", "k", "after"), must(t, three, "MGET", "k", "after"), must(t, there, "HGET", progressKey, fieldFrom), must(t, there, "GET", m.t.unitKey(0)))
-	if got != "[three <nil>] [zero v]redis://a:6379150" {
+	if got != "[three <nil>] [zero v]redis://a:6379141" {
 		t.Errorf("the databases have %s", got)
 	}
 	if n := must(t, three, "DBSIZE"); n != int64(2) {
@@ -393,5 +393,70 @@ func TestCompanionsInStream(t *testing.T) {
 		if got := fmt.Sprint(must(t, there, "ZPEXPIRETIME", "z", "MEMBERS", 2, "a", "b")); got != test.want {
 			t.Errorf("after %s at %v: %s, want %s", test.line, test.p, got, test.want)
 		}
+	}
+}
+
+// TestPartsOfLargeCommand checks that all parts of a command are applied, and once each, if one of
+// them has more arguments than a script may have.
+func TestPartsOfLargeCommand(t *testing.T) {
+	there := clientOf(t, servertest.Run(t).Addr())
+	n := maxScriptArgs/2 + 1
+	pairs, names := "", ""
+	for i := range n {
+		pairs += fmt.Sprint(" ", i, " m", i)
+		names += fmt.Sprint(" m", i)
+	}
+	var keys strings.Builder
+	for i := range 2 * n {
+		fmt.Fprint(&keys, " {x}k", i)
+	}
+	deadlines := fmt.Sprintf("ZPEXPIREAT z %d MEMBERS %d%s", 1<<44, n, names)
+	embedded := func(lines ...string) []byte {
+		var b strings.Builder
+		b.WriteString(embeddedPrefix)
+		for _, line := range lines {
+			writeCommand(&b, strings.Fields(line)...)
+		}
+		return []byte(b.String())
+	}
+	repeated := func(a *applier, args [][]byte) {
+		t.Helper()
+		a.t.companions.Store(true)
+		for range 2 {
+			size := 0
+			for _, w := range args {
+				size += len(w) + 5
+			}
+			if err := a.apply(t.Context(), &psync.Batch{Commands: [][][]byte{args}, Sizes: []int{size}}, 100); err != nil {
+				t.Fatalf("%.40q: %v", args, err)
+			}
+		}
+	}
+	redis86 := product{"redis", 8, 6}
+
+	// A member that is added again has no deadline.
+	must(t, there, "ZADD", "zsetd:deadlines:{z}", 1<<44, "m0", 1<<44, fmt.Sprint("m", n-1), 1<<44, "other")
+	_, a := applierTo(t, there, redis86, nil)
+	repeated(a, batchOf("ZADD z"+pairs).Commands[0])
+	if got := text(t, there, "zsetd:deadlines:{z}") + fmt.Sprint(must(t, there, "ZCARD", "z")); got != fmt.Sprint("[[other 1.7592186044416e+13]]", n) {
+		t.Errorf("after a large ZADD: %s", got)
+	}
+
+	// Copies of the keys of other slots are there before, and gone after.
+	must(t, there, "FLUSHALL")
+	must(t, there, "SADD", "s1", "a")
+	must(t, there, "SADD", "{x}k1", "b")
+	_, a = applierTo(t, there, zsetd86(), slotTags())
+	repeated(a, batchOf("SUNIONSTORE {x}d s1"+keys.String()).Commands[0])
+	if got := text(t, there, "{x}d") + fmt.Sprint(must(t, there, "EXISTS", StatePrefix+"0:{"+a.t.tags[a.t.unitOf(0, []byte("{x}"))]+"}")); got != "[a b]0" {
+		t.Errorf("after a large SUNIONSTORE: %s", got)
+	}
+
+	// Several commands of a zsetd are one of the stream.
+	must(t, there, "FLUSHALL")
+	_, a = applierTo(t, there, redis86, nil)
+	repeated(a, [][]byte{[]byte("PING"), embedded(deadlines, "ZPERSIST z MEMBERS 1 m0", "ZPEXPIREAT y 5 MEMBERS 1 a", strings.Replace(deadlines, "z", "x", 1))})
+	if got := fmt.Sprint(must(t, there, "ZCARD", "zsetd:deadlines:{z}"), text(t, there, "zsetd:deadlines:{y}"), must(t, there, "ZCARD", "zsetd:deadlines:{x}")); got != fmt.Sprint(n-1, "[[a 5]]", n) {
+		t.Errorf("after large commands in PING: %s", got)
 	}
 }
