@@ -11,9 +11,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
-	"github.com/zsetd/zsetd/server/internal/psync"
 	"github.com/zsetd/zsetd/server/rdb"
 	"github.com/zsetd/zsetd/server/servertest"
 	"github.com/zsetd/zsetd/server/servertest/wait"
@@ -347,16 +345,7 @@ func TestRepairAt(t *testing.T) {
 	} {
 		there := clientOf(t, servertest.Run(t).Addr())
 		must(t, there, "RPUSH", "k", "old")
-		m := newMove(&Options{From: endpoint(t, "redis://a"), To: endpoint(t, "redis://b")})
-		m.t = &target{rdb: there, product: product{"zsetd", 8, 6}, script: scriptFor(product{"zsetd", 8, 6}), note: func(string) {}}
-		if err := m.t.loadScript(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		a := &applier{
-			t: m.t, alone: true, fromZsetd: true, dbs: m.dbs, facts: server.Commands(), rows: streamRows(), journey: m.journey,
-			changes: &m.changes, doubts: &m.doubts, repaired: &m.repaired, units: map[int]*unit{},
-		}
-		a.begin(position{"s", 100, 0})
+		m, a := applierTo(t, there, zsetd86(), nil)
 		must(t, there, "RPUSH", "value", "new")
 		limits := keyspace.DefaultLimits()
 		values, err := dumps(t.Context(), there, rdb.NewCodec(&limits), []string{"value"})
@@ -364,20 +353,13 @@ func TestRepairAt(t *testing.T) {
 			t.Fatal(err)
 		}
 		values[0].Key = "k"
-		r := &repair{at: position{id: test.id, offset: test.offset}, values: values, done: make(chan error, 1)}
+		r := &repair{at: position{id: test.id, offset: test.offset}, values: values, done: make(chan struct{})}
 		a.repairs = []*repair{r}
 		m.doubts.add([]keyAt{{0, "k"}})
-		batch := &psync.Batch{}
-		for _, element := range []string{"a", "b", "c"} {
-			batch.Commands = append(batch.Commands, [][]byte{[]byte("RPUSH"), []byte("k"), []byte(element)})
-			batch.Sizes = append(batch.Sizes, 10)
-		}
-		if err := a.apply(t.Context(), batch, 100); err != nil {
+		if err := a.apply(t.Context(), batchOf("RPUSH k a", "RPUSH k b", "RPUSH k c"), 100); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-r.done; err != nil {
-			t.Error(err)
-		}
+		<-r.done
 		if got := text(t, there, "k"); got != test.want {
 			t.Errorf("at %d of %s: the list is %s, want %s", test.offset, test.id, got, test.want)
 		}

@@ -25,7 +25,7 @@ type repair struct {
 	at     position
 	values []archive.Value // in databases of the target
 	why    reason
-	done   chan error // receives one result
+	done   chan struct{} // closed when it is written or dropped
 }
 
 // reason is why keys are repaired.
@@ -118,10 +118,7 @@ func (m *move) repairFrom(ctx context.Context, s *source, c *redis.Client, db in
 	}
 	for _, r := range list {
 		select {
-		case err := <-r.done:
-			if err != nil {
-				return err
-			}
+		case <-r.done:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -183,7 +180,7 @@ func (s *source) read(ctx context.Context, c *redis.Client, db int, keys []strin
 func (s *source) repairOf(codec *rdb.Codec, db int, keys []string, reply []any) (r *repair, err error) {
 	text, _ := reply[0].(string)
 	info := fieldsOf(text)
-	r = &repair{at: position{id: info["master_replid"]}, done: make(chan error, 1)}
+	r = &repair{at: position{id: info["master_replid"]}, done: make(chan struct{})}
 	if r.at.offset, err = strconv.ParseInt(info["master_repl_offset"], 10, 64); err != nil {
 		return nil, errors.New("INFO has no master_repl_offset")
 	}
@@ -232,7 +229,7 @@ func (a *applier) begin(at position) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, r := range a.repairs {
-		r.done <- nil
+		close(r.done)
 	}
 	a.repairs = nil
 	a.at, a.db, a.multi = at, at.db, false
@@ -258,7 +255,7 @@ func (a *applier) repairAt(ctx context.Context, offset int64) error {
 				return err
 			}
 		}
-		r.done <- nil
+		close(r.done)
 	}
 	return nil
 }

@@ -437,7 +437,7 @@ func TestPartsOfLargeCommand(t *testing.T) {
 	// A member that is added again has no deadline.
 	must(t, there, "ZADD", "zsetd:deadlines:{z}", 1<<44, "m0", 1<<44, fmt.Sprint("m", n-1), 1<<44, "other")
 	_, a := applierTo(t, there, redis86, nil)
-	repeated(a, batchOf("ZADD z"+pairs).Commands[0])
+	repeated(a, batchOf("ZADD z" + pairs).Commands[0])
 	if got := text(t, there, "zsetd:deadlines:{z}") + fmt.Sprint(must(t, there, "ZCARD", "z")); got != fmt.Sprint("[[other 1.7592186044416e+13]]", n) {
 		t.Errorf("after a large ZADD: %s", got)
 	}
@@ -447,7 +447,7 @@ func TestPartsOfLargeCommand(t *testing.T) {
 	must(t, there, "SADD", "s1", "a")
 	must(t, there, "SADD", "{x}k1", "b")
 	_, a = applierTo(t, there, zsetd86(), slotTags())
-	repeated(a, batchOf("SUNIONSTORE {x}d s1"+keys.String()).Commands[0])
+	repeated(a, batchOf("SUNIONSTORE {x}d s1" + keys.String()).Commands[0])
 	if got := text(t, there, "{x}d") + fmt.Sprint(must(t, there, "EXISTS", StatePrefix+"0:{"+a.t.tags[a.t.unitOf(0, []byte("{x}"))]+"}")); got != "[a b]0" {
 		t.Errorf("after a large SUNIONSTORE: %s", got)
 	}
