@@ -135,7 +135,7 @@ func callOf(args []string) string {
 	case "CLIENT", "CONFIG", "FUNCTION", "INFO", "SCRIPT", "CLUSTER", "HSET", "REPLCONF":
 		name += " " + strings.ToUpper(strings.Join(args[1:min(len(args), 3)], " "))
 	}
-	return name
+	return strings.TrimSpace(name)
 }
 
 // refusals runs a move again and again through gates, of which one refuses one command each time,
