@@ -268,10 +268,7 @@ func TestTryAgain(t *testing.T) {
 		if attempts := len(n.log); attempts < int(tryAgainTime/tryAgainPause) {
 			t.Errorf("%d attempts", attempts)
 		}
-		go func() {
-			time.Sleep(time.Second)
-			u.Close()
-		}()
+		time.AfterFunc(time.Second, u.Close)
 		began = time.Now()
 		u.serve([]*remote.Request{request(0, "GET", "bar")})
 		if d := time.Since(began); d > time.Second {
@@ -564,7 +561,7 @@ func TestHubWithoutNode(t *testing.T) {
 		n.mu.Lock()
 		n.replies = map[string]string{"a:1 SUBSCRIBE": "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"}
 		n.mu.Unlock()
-		time.Sleep(2 * longestPause)
+		<-time.After(2 * longestPause)
 		synctest.Wait()
 		n.mu.Lock()
 		defer n.mu.Unlock()
