@@ -252,6 +252,12 @@ func TestReplies(t *testing.T) {
 				}
 				u.out, u.answered = nil, 0
 			}
+			if away := strings.HasSuffix(test.name, "away"); away && (test.r.Slot < 0 || test.name != "node away") && test.r.Place != remote.ScanOfNodes && !h.stale {
+				t.Errorf("%s: %s: the slots are not read again", test.name, test.r.Name)
+			}
+			if test.name == "no MULTI" && u.conns["a:1"] != nil {
+				t.Error("after MULTI is refused the connection is kept")
+			}
 		})
 	}
 }
