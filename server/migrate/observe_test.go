@@ -48,6 +48,34 @@ func TestObserve(t *testing.T) {
 	}
 }
 
+// TestSurveyObserves checks that a dry run of a move from a server to a cluster watches commands, unless
+// the move is to be continued.
+func TestSurveyObserves(t *testing.T) {
+	source := primary(t)
+	g := gateTo(t, source.Addr())
+	g.set(func(args []string) []string {
+		if args[0] == "MONITOR" {
+			return failing(refusal)
+		}
+		return args
+	})
+	addr, c := startCluster(t)
+	o := moveOf(t, g.addr, addr)
+	o.To = endpoint(t, "redis://"+addr+"?cluster")
+	if _, err := Survey(t.Context(), o, time.Hour); err == nil || !strings.Contains(err.Error(), "MONITOR: -"+refusal) {
+		t.Errorf("the dry run ends with %v", err)
+	}
+	if _, err := Survey(t.Context(), o, 0); err != nil {
+		t.Error(err)
+	}
+	if err := c.HSet(t.Context(), progressKey, fieldFrom, o.From.String()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Survey(t.Context(), o, time.Hour); err != nil {
+		t.Errorf("the dry run of a move to be continued ends with %v", err)
+	}
+}
+
 // TestWatcherSkips checks that lines of MONITOR which have no command are skipped, and which
 // transactions are watched.
 func TestWatcherSkips(t *testing.T) {

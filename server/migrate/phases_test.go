@@ -2,6 +2,8 @@ package migrate
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -198,6 +200,95 @@ func TestLostStream(t *testing.T) {
 	}
 }
 
+// TestLostCopy checks that a move connects again if the source sends no data.
+func TestLostCopy(t *testing.T) {
+	source, target := primary(t), servertest.Run(t)
+	must(t, clientOf(t, source.Addr()), "SET", "k", "v")
+	g := gateTo(t, source.Addr())
+	altered := 0
+	g.alter = func(reply []byte) []byte {
+		if altered == 0 && bytes.Contains(reply, []byte("$EOF:")) {
+			altered++
+			reply = bytes.Replace(reply, []byte("$EOF:"), []byte("xEOF:"), 1)
+		}
+		return reply
+	}
+	o := moveOf(t, g.addr, target.Addr())
+	if err := run(t, o); err != nil || altered != 1 {
+		t.Errorf("the move ends with %v", err)
+	}
+	if got := must(t, clientOf(t, target.Addr()), "GET", "k"); got != "v" {
+		t.Errorf("the target has %v", got)
+	}
+}
+
+// TestCompareErrors checks that a comparison ends with the error of each call that a server refuses.
+func TestCompareErrors(t *testing.T) {
+	m, s, from, to := repairing(t)
+	there := m.t.rdb.(*redis.Client)
+	for _, c := range []*redis.Client{s.admin, there} {
+		must(t, c, append([]any{"RPUSH", "large"}, some(largeElements+1)...)...)
+	}
+	must(t, s.admin, "ZADDEX", "z", "PXAT", 1<<44, "MEMBERS", 1, 1, "a")
+	must(t, there, "ZADD", "z", 2, "a")
+	must(t, there, "ZADD", "zsetd:deadlines:{z}", 1<<44, "a")
+	m.t.companions.Store(true)
+	compare := func(whole bool, key string) func() error {
+		return func() error {
+			_, err := m.compare(t.Context(), 0, []string{key}, whole)
+			return err
+		}
+	}
+	fold := func() error { return m.foldKeys(t.Context(), map[keyAt]struct{}{{0, "z"}: {}}) }
+	large := largeComparison{m: m, here: side{s.admin, zsetd86()}, there: side{there, zsetd86()}, key: "large"}
+	differs := func() error {
+		_, err := large.settle(t.Context(), func() (bool, error) { return false, nil })
+		return err
+	}
+	redis80 := product{"redis", 8, 0}
+	for _, test := range []struct {
+		here, there product
+		at          *gate
+		call, key   string
+		n           int
+		f           func() error
+	}{
+		{zsetd86(), redis80, from, "LLEN", "large", 1, compare(false, "large")},
+		{zsetd86(), redis80, from, "LLEN", "large", 2, compare(false, "large")},
+		{zsetd86(), redis80, to, "LLEN", "large", 1, compare(false, "large")},
+		{zsetd86(), redis80, to, "LRANGE", "large", 1, compare(true, "large")},
+		{zsetd86(), redis80, from, "DUMP", "z", 1, compare(true, "z")},
+		{zsetd86(), redis80, to, "DUMP", "z", 1, compare(true, "z")},
+		{zsetd86(), redis80, to, "PEXPIRETIME", "z", 1, compare(true, "z")},
+		{zsetd86(), redis80, to, "DUMP", "zsetd:deadlines:{z}", 1, compare(true, "z")},
+		{zsetd86(), redis80, to, "ZRANGEBYSCORE", "zsetd:deadlines:{z}", 1, compare(true, "z")},
+		{redis80, zsetd86(), from, "ZRANGEBYSCORE", "zsetd:deadlines:{z}", 1, compare(true, "z")},
+		{redis80, zsetd86(), to, "EXISTS", "zsetd:deadlines:{z}", 1, fold},
+		{redis80, zsetd86(), to, "EVAL", "", 1, fold},
+		{zsetd86(), zsetd86(), from, "INFO", "replication", 1, differs},
+	} {
+		m.t.product, s.product = test.there, test.here
+		count := 0
+		test.at.set(func(args []string) []string {
+			if strings.EqualFold(args[0], test.call) && (test.key == "" || args[1] == test.key) {
+				if count++; count == test.n {
+					return failing(refusal)
+				}
+			}
+			return args
+		})
+		if err := test.f(); err == nil || !strings.Contains(err.Error(), refusal) {
+			t.Errorf("%s %s number %d is refused: %v", test.call, test.key, test.n, err)
+		}
+		test.at.set(nil)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := m.settle(ctx, 0, []string{"k"}, still, "differs", func(keys []string) ([]string, error) { return keys, nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("a comparison that is stopped: %v", err)
+	}
+}
+
 // TestOtherDatabases checks that a move to a cluster ends if the source has keys in other databases,
 // and leaves out databases that do not move.
 func TestOtherDatabases(t *testing.T) {
@@ -281,6 +372,18 @@ func TestFileErrors(t *testing.T) {
 		to.To = endpoint(t, filepath.Join(dir, name))
 		if err := run(t, to); err == nil || !strings.Contains(err.Error(), "no such file") {
 			t.Errorf("a move to %s ends with %v", name, err)
+		}
+	}
+	g := gateTo(t, source.Addr())
+	g.alter = func(reply []byte) []byte { return bytes.ReplaceAll(reply, []byte("REDIS0"), []byte("REDISX")) }
+	for _, name := range []string{"dump.rdb", "zsetd.db"} {
+		to := o
+		to.From, to.To = endpoint(t, "redis://"+g.addr), endpoint(t, filepath.Join(dir, name))
+		if err := run(t, to); err == nil || !strings.Contains(err.Error(), g.addr) {
+			t.Errorf("a move of nonsense to %s ends with %v", name, err)
+		}
+		if _, err := os.Stat(to.To.path); !os.IsNotExist(err) {
+			t.Errorf("after a move of nonsense there is %s: %v", name, err)
 		}
 	}
 	three := redis.NewClient(&redis.Options{Addr: source.Addr(), DB: 3})
@@ -423,6 +526,20 @@ func TestClusterState(t *testing.T) {
 		return args
 	})
 	e := endpoint(t, "redis://"+g.addr+"?cluster")
+	defer func() {
+		g.set(func(args []string) []string {
+			switch callOf(args) {
+			case "CLUSTER INFO":
+				return reply(`'cluster_slots_assigned:16384\r\ncluster_state:ok\r\n'`)
+			case "CLUSTER SLOTS":
+				return failing(refusal)
+			}
+			return args
+		})
+		if sources, err := openSources(t.Context(), e); err == nil || !strings.Contains(err.Error(), e.String()+": ") {
+			t.Errorf("without a map of slots: %v, %v", sources, err)
+		}
+	}()
 	if err := e.checkCluster(t.Context()); err == nil || err.Error() != e.String()+": the cluster is down (cluster_state is fail)" {
 		t.Error(err)
 	}
