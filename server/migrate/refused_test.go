@@ -218,7 +218,7 @@ func TestRefusedCalls(t *testing.T) {
 		gates := []*gate{gateTo(t, source.Addr()), gateTo(t, target.Addr())}
 		o := moveOf(t, gates[0].addr, gates[1].addr)
 		o.Log = nil
-		refusals(t, gates, 3, "TIME EXEC", func() func([]string) {
+		refusals(t, gates, 2, "TIME EXEC", func() func([]string) {
 			must(t, here, "CLIENT", "UNPAUSE")
 			must(t, there, "FLUSHALL")
 			return once(func() {
