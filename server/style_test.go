@@ -46,9 +46,10 @@ func mayImport() map[string]struct{ imports, why string } {
 			"go.etcd.io/bbolt -net",
 			"a snapshot keeps records in a file; it knows nothing of values, commands or networks",
 		},
-		"server/servertest/wait": {"-net -log/slog", "tests wait with it, and no package imports it"},
-		"server/servertest/port": {"-os -log/slog", "tests choose ports with it, and no package imports it"},
-		"server/internal/packed": {"-net -os -io -log/slog", "an algorithm on bytes"},
+		"server/servertest/wait":    {"-net -log/slog", "tests wait with it, and no package imports it"},
+		"server/servertest/iofault": {"golang.org/x/sys -net -log/slog", "tests have system calls fail with it, and no package imports it"},
+		"server/servertest/port":    {"-os -log/slog", "tests choose ports with it, and no package imports it"},
+		"server/internal/packed":    {"-net -os -io -log/slog", "an algorithm on bytes"},
 		"server/internal/journal": {
 			"zset -net -os -io -log/slog",
 			"a format of changes: the values that change and the file are above it",

@@ -195,8 +195,14 @@ func openBolt(path string, o *bbolt.Options) (db *bbolt.DB, file *os.File, err e
 	if err == nil {
 		db.AllocSize = growth
 	}
-	if err == nil && !isAt(file, path) {
-		return nil, nil, errors.Join(fmt.Errorf("%s: %w by another process, which has replaced it just now", path, ErrInUse), db.Close())
+	if err == nil {
+		at, err := isAt(file, path)
+		if err == nil && !at {
+			err = fmt.Errorf("%w by another process, which has replaced it just now", ErrInUse)
+		}
+		if err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("%s: %w", path, trimPath(err)), db.Close())
+		}
 	}
 	if errors.Is(err, bolterrors.ErrTimeout) {
 		if lockedHere(path) {
@@ -210,14 +216,17 @@ func openBolt(path string, o *bbolt.Options) (db *bbolt.DB, file *os.File, err e
 	return db, file, nil
 }
 
-// isAt reports whether a file is the one that is found at path.
-func isAt(file *os.File, path string) bool {
+// isAt reports whether a file is the one that is found at path. That none is there is no error.
+func isAt(file *os.File, path string) (bool, error) {
 	own, err := file.Stat()
 	if err != nil {
-		return false
+		return false, err
 	}
 	found, err := os.Stat(path)
-	return err == nil && os.SameFile(own, found)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(own, found), err
 }
 
 // trimPath removes the path from an error that is reported together with the path.

@@ -165,11 +165,14 @@ func (f *File) Intact() error {
 		return nil
 	}
 	found, err := os.Stat(f.path) // before it is opened: another may be a pipe, which waits for its writer
+	if err == nil && !os.SameFile(found, f.identity) {
+		if at, err := isAt(f.file, f.path); err == nil && !at {
+			return ErrReplaced
+		}
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("removed: %w", fs.ErrNotExist)
-	case err == nil && !os.SameFile(found, f.identity) && !isAt(f.file, f.path):
-		return ErrReplaced
 	case err != nil || f.mark.pages == 0:
 		return nil
 	}

@@ -1,0 +1,8 @@
+// Package iofault is for tests. [Run] runs an operation in a thread in which one system call
+// about files fails, as it does when a disk is full or broken. So a test can have each call of
+// an operation fail, one after the other, and the tested code needs no hook for it.
+//
+// The kernel asks the test about each call of the thread (seccomp_unotify(2)). That exists on
+// Linux from version 5.19; elsewhere the tests are skipped. Calls of other threads are not
+// affected, so the operation must make its calls in its own goroutine.
+package iofault
