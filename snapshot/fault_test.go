@@ -261,9 +261,6 @@ func TestFaults(t *testing.T) {
 // check verifies what is left of a file after an operation in which a call has failed.
 func (x *faulty) check(t *testing.T, failed string, err error, errno syscall.Errno, was, is, all string) {
 	t.Helper()
-	if os.Getenv("VV") != "" {
-		t.Logf("%s: %v", failed, err)
-	}
 	got, err2 := content(x.path)
 	switch {
 	case err2 != nil:

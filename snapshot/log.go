@@ -256,7 +256,7 @@ const blockTries = 5
 // that it reads later: the groups that it finds are those up to some instant.
 func (t *pageTree) copyLog(to io.WriterAt) error {
 	at, size, err := t.logAt()
-	if errors.Is(err, ErrDamaged) || size < logHead+blockSize {
+	if errors.Is(err, ErrDamaged) || err == nil && size < logHead+blockSize {
 		return nil // a damaged file is copied as it is
 	}
 	if err != nil {

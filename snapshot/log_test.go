@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -629,6 +630,324 @@ func TestSalvageLogGenerations(t *testing.T) {
 		}
 		if got := fmt.Sprint(from, ": ", records, " ", last); got != want {
 			t.Errorf("generation %d: %s, want %s", generation, got, want)
+		}
+	}
+}
+
+// TestBadGroups checks that neither blocks nor groups are taken for sound of which a part is
+// missing or impossible, though the checksum of the block is right.
+func TestBadGroups(t *testing.T) {
+	g := group{time: time.Unix(1, 0).UTC(), stream: &Stream{"id", 300, 5}, records: []byte("records")}
+	whole, err := g.appendHead(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := 1 + int(whole[0]) // the byte that says whether there is a position
+	position := len(whole)
+	whole = append(whole, g.records...)
+	if got, ok := parseGroup(whole); !ok || !sameGroups([]group{got}, []group{g}) {
+		t.Fatalf("%+v, %v", got, ok)
+	}
+	for n := range position {
+		if got, ok := parseGroup(whole[:n]); ok {
+			t.Errorf("the first %d bytes are the group %+v", n, got)
+		}
+	}
+	bad := func(at int, b byte) []byte {
+		changed := bytes.Clone(whole)
+		changed[at] = b
+		return changed
+	}
+	for what, payload := range map[string][]byte{
+		"no time":            bad(1, 0xff),
+		"a long time":        bad(0, 200),
+		"neither 0 nor 1":    bad(at, 2),
+		"a long ID":          bad(at+1, 200),
+		"an endless length":  append(whole[:at+1:at+1], bytes.Repeat([]byte{0xff}, 11)...),
+		"an endless offset":  append(whole[:at+4:at+4], bytes.Repeat([]byte{0xff}, 11)...),
+		"an endless integer": append(whole[:position-1:position-1], bytes.Repeat([]byte{0xff}, 11)...),
+	} {
+		if got, ok := parseGroup(payload); ok {
+			t.Errorf("%s: %+v", what, got)
+		}
+		value := appendBlocks(newLog()[:logHead], block{generation: 7, group: 1}, payload)
+		if _, err := parseLog(value, 7); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "group 1 of the log") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for length, want := range map[int]bool{0: true, blockRoom: true, blockRoom + 1: false, firstBlock - 1: false} {
+		p := appendBlock(nil, block{generation: 7, group: 1})
+		binary.BigEndian.PutUint16(p[20:], uint16(length))
+		seal(p)
+		if b, ok := parseBlock(p); ok != want || ok && len(b.payload) != length {
+			t.Errorf("a block with %d bytes: %v, %d bytes", length, ok, len(b.payload))
+		}
+	}
+}
+
+// TestTimeOfCheckpoint has a checkpoint with a time that has no form. Nothing is written.
+func TestTimeOfCheckpoint(t *testing.T) {
+	for _, log := range []bool{false, true} {
+		f, path := logFile(t)
+		logWrite(t, f, "first")
+		c := logged("second")
+		c.Log, c.Time = log, time.Unix(1, 0).In(time.FixedZone("far", 3_000_000))
+		if _, err := f.Write(c); err == nil || (f.Suspect() != nil) == log {
+			t.Errorf("log %v: %v, suspect: %v", log, err, f.Suspect())
+		}
+		if got := journals(t, path); got != "first" {
+			t.Errorf("log %v: the file has %q", log, got)
+		}
+	}
+}
+
+// TestFullLog fills the log to its last byte, and then appends a checkpoint without records: it
+// is a transaction.
+func TestFullLog(t *testing.T) {
+	f, path := logFile(t)
+	head, err := (&group{time: logged("").Time}).appendHead(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := strings.Repeat("r", f.log.blocks*blockRoom-len(head))
+	logWrite(t, f, records)
+	if f.log.next != f.log.blocks || f.log.groups != 1 || f.Logged() != int64(f.log.blocks)*blockSize {
+		t.Fatalf("%d of %d blocks, %d groups", f.log.next, f.log.blocks, f.log.groups)
+	}
+	logWrite(t, f, "")
+	if f.log.next != 0 || f.log.groups != 0 {
+		t.Errorf("%d blocks and %d groups after a checkpoint that has no room", f.log.next, f.log.groups)
+	}
+	logWrite(t, f, records+"r") // a byte more than there is room
+	if f.log.groups != 0 || journals(t, path) != records+records+"r" {
+		t.Errorf("%d groups, %d bytes of journals", f.log.groups, len(journals(t, path)))
+	}
+}
+
+// TestAppendWithoutMark appends to a file whose state could not be read after the last
+// transaction.
+func TestAppendWithoutMark(t *testing.T) {
+	f, path := logFile(t)
+	f.mark = mark{}
+	logWrite(t, f, "first")
+	if f.log.groups != 1 || journals(t, path) != "first" {
+		t.Errorf("%d groups, and the file has %q", f.log.groups, journals(t, path))
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write(logged("second")); !errors.Is(err, os.ErrNotExist) || f.Suspect() == nil {
+		t.Errorf("without a file: %v", err)
+	}
+}
+
+// TestFewerBlocks has a file with fewer blocks after a write than before. It is verified, some
+// times in a row: if it is sound the write succeeds, and if it is not the file is suspect.
+func TestFewerBlocks(t *testing.T) {
+	for op, c := range map[string]func() *Checkpoint{
+		"append": func() *Checkpoint { return logged("group") },
+		"committed": func() *Checkpoint {
+			c := logged("journal")
+			c.Log = false
+			return c
+		},
+	} {
+		f, path := logFile(t)
+		logWrite(t, f, "first")
+		for n := range 2 * maxTimeChanges {
+			f.mark.blocks += 1 << 20
+			if _, err := f.Write(c()); err != nil || f.blockChanges != min(n+1, maxTimeChanges) {
+				t.Errorf("%s: %v after %d verifications, in write %d", op, err, f.blockChanges, n)
+			}
+		}
+		f.blockChanges = 0
+		f.mark.blocks += 1 << 20
+		f.fault = func(now string) error {
+			if now != op {
+				return nil
+			}
+			file, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			other, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err != nil {
+				return err
+			}
+			for at := range file { // one of them may be in a page that is free
+				if bytes.HasPrefix(file[at:], []byte("first")) {
+					_, err2 := other.WriteAt([]byte("F"), int64(at))
+					err = errors.Join(err, err2)
+				}
+			}
+			return errors.Join(err, other.Close())
+		}
+		if _, err := f.Write(c()); !errors.Is(err, ErrChanged) || f.Suspect() == nil {
+			t.Errorf("%s: a record has changed meanwhile: %v", op, err)
+		}
+	}
+}
+
+// TestLogChangedUnnoticed has another program write to the log and set the time of the file
+// back. The transaction that moves the groups into a journal detects it.
+func TestLogChangedUnnoticed(t *testing.T) {
+	for what, at := range map[string]int64{"the first group": logHead + 30, "the last group": logHead + blockSize + 30} {
+		f, path := logFile(t)
+		logWrite(t, f, "first")
+		logWrite(t, f, "second")
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(overwrite(path, f.log.at+at), os.Chtimes(path, info.ModTime(), info.ModTime())); err != nil {
+			t.Fatal(err)
+		}
+		c := logged("third")
+		c.Log = false
+		if _, err := f.Write(c); !errors.Is(err, ErrChanged) || f.Suspect() == nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	f, path := logFile(t)
+	logWrite(t, f, "first")
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := clearAt(path, f.log.at+logHead, info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	c := logged("second")
+	c.Log = false
+	if _, err := f.Write(c); !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), "the log has 0 groups, not 1") {
+		t.Errorf("a group is gone: %v", err)
+	}
+}
+
+// clearAt clears a block of a file, and sets its time.
+func clearAt(path string, at int64, modified time.Time) error {
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteAt(make([]byte, blockSize), at)
+	return errors.Join(err, file.Close(), os.Chtimes(path, modified, modified))
+}
+
+// TestAfterGroups checks that the records of groups come before those of the journal, and that
+// none follows when the reader stops.
+func TestAfterGroups(t *testing.T) {
+	groups := []group{{records: []byte("a")}, {}, {records: []byte("b")}}
+	for stop, want := range []string{"a", "ab", "abc", "abcd", "abcd"} {
+		got := ""
+		for records := range afterGroups(groups, chunksOf("c", "d")) {
+			if got += string(records); len(got) > stop {
+				break
+			}
+		}
+		if got != want {
+			t.Errorf("stopped after %d: %q, want %q", stop+1, got, want)
+		}
+	}
+	if afterGroups(nil, nil) != nil {
+		t.Error("no groups and no journal are not nil")
+	}
+}
+
+// readerAt reads as a function does.
+type readerAt func(p []byte, at int64) (int, error)
+
+// ReadAt calls the function.
+func (r readerAt) ReadAt(p []byte, at int64) (int, error) { return r(p, at) }
+
+// TestLogOfDamagedTree looks for the log where the root names a page that is none.
+func TestLogOfDamagedTree(t *testing.T) {
+	file := faultFile(t, true, 1)
+	tree, err := openPages(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := int(tree.root)*pageSize + bytes.Index(file[tree.root*pageSize:][:pageSize], []byte(groupsBucket)) + len(groupsBucket)
+	right := binary.LittleEndian.Uint64(file[named:])
+	for id, says := range map[uint64]string{
+		right: "", 0: "", 1: "page 1: the page does not exist", tree.pages: "the page does not exist", tree.root: "not the page of a log",
+	} {
+		binary.LittleEndian.PutUint64(file[named:], id)
+		at, size, err := tree.logAt()
+		switch {
+		case id == right:
+			if err != nil || at%blockSize != logStart || size != logSize {
+				t.Errorf("at %d, %d bytes, %v", at, size, err)
+			}
+		case !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), says) || at != 0 || size != 0:
+			t.Errorf("page %d: at %d, %d bytes, %v", id, at, size, err)
+		}
+	}
+	binary.LittleEndian.PutUint64(file[named:], right)
+	file[int(right)*pageSize+8] = branchFlag
+	if at, size, err := tree.logAt(); err == nil || !strings.Contains(err.Error(), "not the page of a log") || at != 0 || size != 0 {
+		t.Errorf("a branch in place of the log: at %d, %d bytes, %v", at, size, err)
+	}
+}
+
+// TestCopyLogFails has the reads of a copy of the log fail, or return a block that is being
+// written.
+func TestCopyLogFails(t *testing.T) {
+	file := faultFile(t, true, 2)
+	tree, err := openPages(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, _, err := tree.logAt()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := at + logHead
+	copied := func(read func(p []byte, off int64) error) ([]byte, error) {
+		t.Helper()
+		tree.r = readerAt(func(p []byte, off int64) (int, error) {
+			n, err := bytes.NewReader(file).ReadAt(p, off)
+			if err2 := read(p, off); err2 != nil {
+				return 0, err2
+			}
+			return n, err
+		})
+		to, err := os.Create(filepath.Join(t.TempDir(), "copy"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer to.Close()
+		if err := tree.copyLog(to); err != nil {
+			return nil, err
+		}
+		log, err := os.ReadFile(to.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return log[at:], nil
+	}
+	for what, bad := range map[string]int64{"the root": int64(tree.root) * pageSize, "the page of the log": at / pageSize * pageSize, "the head": at, "a block": first + blockSize} {
+		if _, err := copied(func(_ []byte, off int64) error {
+			if off == bad {
+				return syscall.EIO
+			}
+			return nil
+		}); !errors.Is(err, syscall.EIO) {
+			t.Errorf("%s cannot be read: %v", what, err)
+		}
+	}
+	for bad, want := range map[int]int{0: 1, 1: 2, blockTries - 1: blockTries, blockTries: blockTries, 2 * blockTries: blockTries} {
+		reads := 0
+		got, err := copied(func(p []byte, off int64) error {
+			if off == first {
+				if reads++; reads <= bad {
+					p[blockHead] ^= 1
+				}
+			}
+			return nil
+		})
+		if err != nil || reads != want || bytes.Equal(got, file[at:][:logSize]) != (bad < blockTries) {
+			t.Errorf("a block that is damaged in %d reads: %v after %d reads, want %d", bad, err, reads, want)
 		}
 	}
 }
