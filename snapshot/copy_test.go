@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -137,4 +138,61 @@ func TestCopyInterrupted(t *testing.T) {
 	if noticed == 0 || whole == 0 {
 		t.Errorf("%d copies were noticed not to be whole, %d were taken for whole", noticed, whole)
 	}
+}
+
+// TestCopyGivesUp copies a file that gets a commit during each attempt, and one that is
+// damaged. Both attempts end after copyTime, with different errors.
+func TestCopyGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "file")
+		f, err := Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for _, test := range []struct {
+			took  time.Duration // of an attempt
+			tries int
+		}{{copyTime / 4, 5}, {copyTime, copyTries}} {
+			tries, held, released := 0, 0, 0
+			o := CopyOptions{
+				Progress: func(_, _ int64) error {
+					tries++
+					time.Sleep(test.took)
+					_, err := f.Write(&Checkpoint{Spaces: []uint64{1}, LastSpace: 1, Journal: chunksOf("x")})
+					return err
+				},
+				Hold: func() func() { held++; return func() { released++ } },
+			}
+			to := filepath.Join(dir, "copy")
+			err := Copy(path, to, o)
+			if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), "written more often than it can be copied") {
+				t.Errorf("attempts of %v: %v", test.took, err)
+			}
+			if want := max(copyTries, test.tries-1); tries != want && tries != want+1 || held != 1 || released != 1 {
+				t.Errorf("attempts of %v: %d attempts, want %d; held %d times, released %d times", test.took, tries, want, held, released)
+			}
+			if _, err := os.Lstat(to); err == nil {
+				t.Error("the copy is left")
+			}
+		}
+
+		file, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file[pageHeader+20] ^= 1
+		damaged := filepath.Join(dir, "damaged")
+		if err := os.WriteFile(damaged, file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if err := Copy(damaged, filepath.Join(dir, "copy"), CopyOptions{}); !errors.Is(err, ErrDamaged) || errors.Is(err, ErrInUse) {
+			t.Errorf("a damaged file: %v", err)
+		}
+		if took := time.Since(began); took <= copyTime || took > copyTime+time.Second {
+			t.Errorf("a damaged file is refused after %v", took)
+		}
+	})
 }

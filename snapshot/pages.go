@@ -164,13 +164,13 @@ func (t *pageTree) walk(visit func(bucket [][]byte, key, value []byte) error) er
 // it passes to lost the bucket and the range of its keys that it could not visit
 // completely (from the first on, below the second, nil being no limit), and continues
 // behind them. Both functions may keep the slices. The freelist is not checked.
-func (t *pageTree) walkDamaged(visit func(bucket [][]byte, key, value []byte) error, lost func(bucket [][]byte, from, to []byte, err error)) error {
+func (t *pageTree) walkDamaged(visit func(bucket [][]byte, key, value []byte) error, lost func(bucket [][]byte, from, to []byte, err error)) {
 	t.buffers = nil
 	t.seen = make([]uint64, t.pages/64+1)
 	t.seen[0] = 0b11
 	t.used = 2
 	w := bucketWalk{pageTree: t, visit: visit, lost: lost}
-	return w.page(t.root, nil, nil, 0)
+	w.page(t.root, nil, nil, 0) // its errors go to lost
 }
 
 // checkFreelist verifies that bbolt would not overwrite a page in use. Files of

@@ -184,9 +184,7 @@ type salvaging struct {
 
 func salvage(r io.ReaderAt, size int64, v Visitor) (Salvaged, error) {
 	s := &salvaging{bases: map[string][]*version{}, parts: map[part][]byte{}, found: map[part]bool{}}
-	if err := s.walk(r, size); err != nil {
-		return s.Salvaged, err
-	}
+	s.walk(r, size)
 	if !s.agrees() {
 		if len(s.keyGaps) == 0 && len(s.checkpointGaps) == 0 && s.newest && s.manifest {
 			// No page looks damaged, and yet the records differ: stale pages in the
@@ -212,7 +210,7 @@ func salvage(r io.ReaderAt, size int64, v Visitor) (Salvaged, error) {
 }
 
 // walk visits the newest tree that a meta names.
-func (s *salvaging) walk(r io.ReaderAt, size int64) error {
+func (s *salvaging) walk(r io.ReaderAt, size int64) {
 	tree, newest, err := salvageMetas(r, size)
 	if err != nil {
 		s.Pages = append(s.Pages, err)
@@ -220,18 +218,15 @@ func (s *salvaging) walk(r io.ReaderAt, size int64) error {
 	s.newest = newest
 	if tree == nil {
 		s.keyGaps, s.checkpointGaps = gaps{{}}, gaps{{}}
-		return nil
+		return
 	}
-	if err := tree.walkDamaged(s.record, s.gap); err != nil {
-		return err // only visitors return one
-	}
+	tree.walkDamaged(s.record, s.gap)
 	s.endGap(nil)
 	s.walked = max(s.walked, s.Manifest.Generation)
 	if s.newest {
 		s.limit = s.walked
 	}
 	s.keyGaps, s.checkpointGaps = s.keyGaps.close(), s.checkpointGaps.close()
-	return nil
 }
 
 // salvageMetas returns the tree of the newest valid meta, nil if there is none, and

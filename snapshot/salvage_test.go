@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -293,5 +294,140 @@ func TestGaps(t *testing.T) {
 	}
 	if len(g) != 3 {
 		t.Errorf("%q", g)
+	}
+
+	// Gaps join if one begins where another ends, whatever limits they have.
+	a, b, c, d := []byte("a"), []byte("b"), []byte("c"), []byte("d")
+	for _, test := range []struct{ from, want gaps }{
+		{gaps{{c, d}, {a, b}}, gaps{{a, b}, {c, d}}},
+		{gaps{{a, b}, {b, d}}, gaps{{a, d}}},
+		{gaps{{a, c}, {b, d}}, gaps{{a, d}}},
+		{gaps{{a, d}, {b, c}}, gaps{{a, d}}},
+		{gaps{{a, c}, {b, c}}, gaps{{a, c}}},
+		{gaps{{a, c}, {b, nil}}, gaps{{a, nil}}},
+		{gaps{{a, nil}, {b, c}, {d, nil}}, gaps{{a, nil}}},
+		{gaps{{a, b}, {c, nil}, {d, d}}, gaps{{a, b}, {c, nil}}},
+		{gaps{{nil, nil}, {a, b}}, gaps{{nil, nil}}},
+	} {
+		if got := slices.Clone(test.from).close(); fmt.Sprintf("%q", got) != fmt.Sprintf("%q", test.want) {
+			t.Errorf("%q: %q, want %q", test.from, got, test.want)
+		}
+	}
+}
+
+// TestComplete checks which versions of a base have all their chunks.
+func TestComplete(t *testing.T) {
+	first := func(chunks int) []byte {
+		value := append(make([]byte, sumSize), appendBaseHead(nil, 1, "key", 0)...)
+		putChunks(value, chunks)
+		return value
+	}
+	x := []byte("chunk")
+	for _, test := range []struct {
+		chunks map[uint32][]byte
+		count  int
+		want   bool
+	}{
+		{nil, 0, false},
+		{map[uint32][]byte{1: x}, 0, false},
+		{map[uint32][]byte{0: first(1)[:chunksAt+3]}, 0, false},
+		{map[uint32][]byte{0: first(0)}, 1, true}, // a tombstone
+		{map[uint32][]byte{0: first(1)}, 1, true},
+		{map[uint32][]byte{0: first(2)}, 2, false},
+		{map[uint32][]byte{0: first(2), 1: x}, 2, true},
+		{map[uint32][]byte{0: first(2), 2: x}, 2, false},
+		{map[uint32][]byte{0: first(2), 1: x, 2: x}, 2, true},
+	} {
+		v := &version{1, test.chunks}
+		if v.count() != test.count || v.complete() != test.want {
+			t.Errorf("%v: %d chunks, complete %v", test.chunks, v.count(), v.complete())
+		}
+	}
+}
+
+// TestLostKey checks that a long key of which only the first chunk is left has its name, and
+// its hash if that is not readable.
+func TestLostKey(t *testing.T) {
+	long := strings.Repeat("k", longKey)
+	name := baseName(3, long, 0)
+	stem := string(name[:len(name)-4])
+	head := append(make([]byte, sumSize), appendBaseHead(nil, 1, long, 0)...)
+	hash := LostKey{3, string(name[10 : len(name)-4]), true}
+	for what, test := range map[string]struct {
+		first []byte
+		want  LostKey
+	}{
+		"whole":           {head, LostKey{3, long, false}},
+		"with operations": {append(head[:len(head):len(head)], "more"...), LostKey{3, long, false}},
+		"without its end": {head[:len(head)-1], hash},
+		"no length":       {head[:chunksAt+4], hash},
+		"no header":       {head[:chunksAt+3], hash},
+		"no chunk":        {nil, hash},
+	} {
+		got := lostKey(stem, []*version{{math.MaxUint64, nil}, {1, map[uint32][]byte{0: test.first}}})
+		if got != test.want {
+			t.Errorf("%s: %.40q, hashed %v", what, got.Key, got.Hashed)
+		}
+	}
+	if got := lostKey(string(baseName(3, "short", 0)[:15]), nil); got != (LostKey{3, "short", false}) {
+		t.Errorf("a short key: %+v", got)
+	}
+}
+
+// TestDropForgotten checks that the oldest of the journals that were not in the tree are
+// dropped, until there are as many as the manifest counts.
+func TestDropForgotten(t *testing.T) {
+	for records, want := range map[int64]string{
+		0: "[{4 0}]", 1: "[{4 0}]", 2: "[{3 0} {4 0}]", 3: "[{2 1} {3 0} {4 0}]", 4: "[{2 0} {2 1} {3 0} {4 0}]", 9: "[{2 0} {2 1} {3 0} {4 0}]",
+	} {
+		s := &salvaging{parts: map[part][]byte{{4, 0}: nil, {2, 1}: nil, {3, 0}: nil, {2, 0}: nil}}
+		s.found = map[part]bool{{3, 0}: true, {2, 0}: true, {2, 1}: true}
+		s.Manifest.Journal.Records = records
+		s.dropForgotten()
+		left := slices.SortedFunc(maps.Keys(s.parts), func(a, b part) int { return int(a.generation)*2 + int(a.number) - int(b.generation)*2 - int(b.number) })
+		if got := fmt.Sprint(left); got != want {
+			t.Errorf("of %d: %s, want %s", records, got, want)
+		}
+	}
+}
+
+// TestCheckpointNames checks which generations are searched in a file with very many
+// checkpoints: those in a gap, of the last ones.
+func TestCheckpointNames(t *testing.T) {
+	s := &salvaging{limit: maxCheckpoints + 5, newest: true}
+	s.checkpointGaps = gaps{{checkpointName(2), checkpointName(8)}, {checkpointName(maxCheckpoints + 5), nil}}
+	got := slices.Sorted(maps.Values(s.checkpointNames()))
+	if want := []uint64{6, 7, 8, maxCheckpoints + 5}; !slices.Equal(got, want) {
+		t.Errorf("generations %d, want %d", got, want)
+	}
+}
+
+// TestSalvageShortBase has a base with a right checksum and no room for its generation. It is
+// damaged, and no other record is lost.
+func TestSalvageShortBase(t *testing.T) {
+	file := faultFile(t, true, 2)
+	want := readSample(t, file)
+	s, got, err := salvageBytes(t, edited(t, file, put(keysBucket, string(baseName(1, "b", 0)), "short")))
+	if err != nil || len(s.Pages) == 0 || !strings.Contains(s.Pages[0].Error(), `the value of key "b" in space 1, chunk 0`) {
+		t.Errorf("%v, %+v", err, s)
+	}
+	for name, ops := range want.bases {
+		if !strings.Contains(name, "1 b ") && got.bases[name] != ops {
+			t.Errorf("%.20s is lost", name)
+		}
+	}
+	if !maps.Equal(got.journals, want.journals) {
+		t.Errorf("%d of %d journals", len(got.journals), len(want.journals))
+	}
+}
+
+// TestSalvageNothing checks the error for a file without a byte.
+func TestSalvageNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "empty.db")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Salvage(path, Visitor{}); !errors.Is(err, ErrEmpty) {
+		t.Error(err)
 	}
 }

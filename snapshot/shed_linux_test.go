@@ -244,3 +244,36 @@ func TestMappingIsFound(t *testing.T) {
 		t.Errorf("%d bytes of another file", size)
 	}
 }
+
+// TestMappingFails has each system call fail with which the mapping of a file is looked for.
+// Then there is none, and for a file that is not mapped.
+func TestMappingFails(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f.db")
+	f, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := f.file.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	iofault.Each(t, syscall.EIO, func() (do func(), check func(failed string)) {
+		var address, size uintptr
+		return func() { address, size = mappingOf(f.file, info) }, func(failed string) {
+			if address|size != 0 && (address != f.db.Info().Data || size == 0) || failed == "" && size == 0 || address == 0 != (size == 0) {
+				t.Errorf("%s fails: %d bytes at %x", failed, size, address)
+			}
+		}
+	})
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if address, size := mappingOf(file, info); address != 0 || size != 0 {
+		t.Errorf("%d bytes at %x of a file that is not mapped", size, address)
+	}
+}
