@@ -8,8 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zsetd/zsetd/server/servertest/iofault"
 )
 
 // residentOf returns how many bytes of the mapping of a file are in the resident set.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -56,6 +57,9 @@ func Run(t testing.TB, n int, errno syscall.Errno, do func()) (made []string) {
 	if file, err := os.Open(os.DevNull); err == nil { // the runtime has its eventfd from now on
 		file.Close()
 	}
+	quit := make(chan struct{})
+	defer close(quit)
+	go pace(quit)
 	program := filter()
 	listener, ended := make(chan error, 1), make(chan any, 1)
 	var fd uintptr
@@ -103,6 +107,21 @@ func Each(t testing.TB, errno syscall.Errno, prepare func() (do func(), check fu
 		do, check := prepare()
 		made := Run(t, n, errno, do)
 		check(append(made, make([]string, n+1)...)[n]) // it may make fewer calls than the first time
+	}
+}
+
+// pace does nothing every few milliseconds, until quit is closed. Meanwhile the monitor of Go's
+// scheduler, which takes the processor from a thread that waits for an answer, never sleeps
+// for longer.
+func pace(quit chan struct{}) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-quit:
+			return
+		}
 	}
 }
 
