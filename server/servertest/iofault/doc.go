@@ -6,3 +6,18 @@
 // Linux from version 5.19; elsewhere the tests are skipped. Calls of other threads are not
 // affected, so the operation must make its calls in its own goroutine.
 package iofault
+
+import "strings"
+
+// Changes reports whether a call that Run has returned writes, makes durable or renames: an
+// operation cannot succeed without it.
+func Changes(call string) bool {
+	name, _, _ := strings.Cut(call, " ")
+	switch name {
+	case "write", "pwrite64", "ftruncate", "fsync", "fdatasync", "renameat", "renameat2", "io_getevents":
+		return true
+	case "read":
+		return strings.HasSuffix(call, "[eventfd]") // which tells that data is durable
+	}
+	return false
+}

@@ -22,6 +22,9 @@ func TestEach(t *testing.T) {
 			if errors.Is(err, syscall.EIO) != (failed != "") {
 				t.Errorf("%s fails: %v", failed, err)
 			}
+			if iofault.Changes(failed) != strings.HasPrefix(failed, "write ") {
+				t.Errorf("%s changes something: %v", failed, iofault.Changes(failed))
+			}
 			calls = append(calls, failed)
 		}
 	})
