@@ -242,6 +242,70 @@ func TestFailover(t *testing.T) {
 	atOnce(t, tests)
 }
 
+// TestFailoverRefused checks what FAILOVER replies when there is nothing to do, or it cannot be
+// done, at a primary whose replica never has all changes.
+func TestFailoverRefused(t *testing.T) {
+	tests := map[string]func(*testing.T){}
+	for name, start := range map[string]func(*testing.T) *node{
+		"zsetd": func(t *testing.T) *node { return zsetdNode(t, nil) },
+		"redis": func(t *testing.T) *node { return redisNode(t) },
+	} {
+		tests[name] = func(t *testing.T) {
+			primary := start(t)
+			expect := func(want string, args ...string) {
+				t.Helper()
+				if got := primary.do(args...); got != want+"\r\n" {
+					t.Errorf("%q: %q, want %q", args, got, want)
+				}
+			}
+			expect("-ERR No failover in progress.", "FAILOVER", "ABORT")
+			expect("-ERR FAILOVER timeout must be greater than 0", "FAILOVER", "TIMEOUT", "0")
+			expect("-ERR syntax error", "FAILOVER", "TIMEOUT", "1", "TIMEOUT", "1")
+			expect("-ERR FAILOVER requires connected replicas.", "FAILOVER", "FORCE")
+			nc, err := net.Dial("tcp", primary.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			fmt.Fprint(nc, "REPLCONF listening-port 1\r\n")
+			if _, err := io.ReadFull(nc, make([]byte, len("+OK\r\n"))); err != nil { // PSYNC wants it to be read
+				t.Fatal(err)
+			}
+			go io.Copy(io.Discard, nc)
+			fmt.Fprint(nc, "PSYNC ? -1\r\n")
+			wait.Until(t, "the replica is online", func() bool {
+				fmt.Fprint(nc, "REPLCONF ACK 0\r\n")
+				return strings.Contains(primary.info("slave0"), "state=online")
+			})
+			primary.run("SET a 1")
+			const force = "-ERR FAILOVER with force option requires both a timeout and target HOST and IP."
+			expect(force, "FAILOVER", "FORCE")
+			expect(force, "FAILOVER", "FORCE", "TIMEOUT", "60000")
+			expect(force, "FAILOVER", "TO", "127.0.0.1", "1", "FORCE")
+			expect("-ERR FAILOVER target HOST and PORT is not a replica.", "FAILOVER", "TO", "127.0.0.1", "2")
+			for _, args := range [][]string{{"FAILOVER"}, {"FAILOVER", "TO", "127.0.0.1", "1", "TIMEOUT", "600000"}} {
+				expect("+OK", args...)
+				expect("-ERR FAILOVER already in progress.", "FAILOVER", "FORCE")
+				expect("-ERR REPLICAOF not allowed while failing over.", "REPLICAOF", "127.0.0.1", "2")
+				if state := primary.info("master_failover_state"); state != "waiting-for-sync" {
+					t.Error(state)
+				}
+				expect("+OK", "FAILOVER", "ABORT")
+				expect("-ERR No failover in progress.", "FAILOVER", "ABORT")
+				expect("+OK", "SET", "a", "2")
+			}
+			expect("+OK", "FAILOVER", "TIMEOUT", "1")
+			wait.Until(t, "the failover is over", func() bool { return primary.info("master_failover_state") == "no-failover" })
+			if role := primary.info("role"); role != "master" {
+				t.Error(role)
+			}
+			primary.run("REPLICAOF 127.0.0.1 2")
+			expect("-ERR FAILOVER is not valid when server is a replica.", "FAILOVER")
+		}
+	}
+	atOnce(t, tests)
+}
+
 // TestRedirection checks what clients receive at a replica that have announced by CLIENT
 // CAPA that they understand REDIRECT: in transactions, with READONLY, and while they wait.
 func TestRedirection(t *testing.T) {
