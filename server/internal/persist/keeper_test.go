@@ -84,6 +84,16 @@ func open(path string, settings map[string]string) (*host, error) {
 
 // openOn is open on a simulated disk.
 func openOn(path string, settings map[string]string, disk func(operation string) error) (*host, error) {
+	h := hostOf(path, settings, disk)
+	if err := h.k.Open(); err != nil {
+		return nil, err
+	}
+	<-h.k.Ready()
+	return h, h.k.LoadError()
+}
+
+// hostOf returns a host whose keeper is not open yet.
+func hostOf(path string, settings map[string]string, disk func(operation string) error) *host {
 	c := config.Defaults()
 	c.Dir, c.Dbfilename = filepath.Dir(path), filepath.Base(path)
 	c.Save = nil
@@ -94,11 +104,7 @@ func openOn(path string, settings map[string]string, disk func(operation string)
 	h.keys.Standby(settings["standby"] == "yes")
 	h.keys.SetNow(time.Now().UnixMilli())
 	h.k = persist.New(persist.Options{Keys: h.keys, Settings: &c, Log: slog.New(slog.DiscardHandler), Start: time.Now(), Disk: disk}, h)
-	if err := h.k.Open(); err != nil {
-		return nil, err
-	}
-	<-h.k.Ready()
-	return h, h.k.LoadError()
+	return h
 }
 
 // set changes a key.
