@@ -42,7 +42,7 @@ func TestFaults(t *testing.T) {
 				do := do(path)
 				return func() { err = do() }, func(failed string) {
 					var file *persist.FileError
-					if err != nil && (failed == "" || !errors.As(err, &file) && !strings.Contains(err.Error(), "Close") || !strings.Contains(err.Error(), syscall.EIO.Error())) {
+					if err != nil && (failed == "" || !errors.As(err, &file) && !strings.Contains(strings.ToLower(err.Error()), "close") || !strings.Contains(err.Error(), syscall.EIO.Error())) {
 						t.Errorf("%s fails: %v", failed, err)
 					}
 					if err == nil && iofault.Changes(failed) {
