@@ -324,24 +324,18 @@ func (w *writer) writeDeferred(x *keyspace.Effect) {
 	}
 }
 
-// flushDatabases writes the flushes of the last effects.
+// flushDatabases writes the flushes of the last effects. The database of libraries is never
+// flushed: they are deleted one by one.
 func (w *writer) flushDatabases() {
 	seen := map[int]bool{}
 	for _, db := range w.flushed {
-		if db != keyspace.InternalDB {
-			seen[db] = true
-		}
+		seen[db] = true
 	}
-	all := len(seen) == w.databases
-	if w.db = anyDB; all {
+	if len(seen) == w.databases {
+		w.db = anyDB
 		w.command("FLUSHALL")
-	}
-	for _, db := range w.flushed {
-		switch {
-		case db == keyspace.InternalDB:
-			w.db = anyDB
-			w.command("FUNCTION", "FLUSH")
-		case !all:
+	} else {
+		for _, db := range w.flushed {
 			w.db = db
 			w.command("FLUSHDB")
 		}

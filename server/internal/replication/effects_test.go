@@ -163,6 +163,17 @@ func TestLibraries(t *testing.T) {
 	s.want(t, "FUNCTION DELETE lib")
 }
 
+// TestMessages checks the commands for messages to channels, and to those of a slot.
+func TestMessages(t *testing.T) {
+	s := newSource()
+	for how, command := range []string{"PUBLISH", "SPUBLISH"} {
+		s.Note(keyspace.ChangeMessage, 0, []byte("channel"), []byte("a message"), byte(how))
+		if got := s.take(t); !strings.HasSuffix(got, command+` channel "a message"`) || strings.Contains(got, " "+command) {
+			t.Errorf("%s: %q", command, got)
+		}
+	}
+}
+
 func TestHashesAndSets(t *testing.T) {
 	s := newSource()
 	db, k := s.DB(0), []byte("k")
