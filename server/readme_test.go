@@ -36,7 +36,7 @@ func CheckDocument(t *testing.T, path, section, text string) {
 	}
 	// The flag is that of the transcripts, in the other test package.
 	if f := flag.Lookup("rewrite"); f == nil || f.Value.String() != "true" {
-		t.Fatalf("server/%s differs from the code: go test ./server -run %s -rewrite", path, t.Name())
+		t.Fatalf("server/%s differs from the code: go test ./server -run Document -rewrite", path)
 	}
 	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 		t.Fatal(err)

@@ -274,10 +274,11 @@ func TestTryAgain(t *testing.T) {
 		if attempts := len(n.log); attempts < int(tryAgainTime/tryAgainPause) {
 			t.Errorf("%d attempts", attempts)
 		}
-		time.AfterFunc(time.Second, u.Close)
+		const end = time.Second
+		time.AfterFunc(end, u.Close)
 		began = time.Now()
 		u.serve([]*remote.Request{request(0, "GET", "bar")})
-		if d := time.Since(began); d > time.Second {
+		if d := time.Since(began); d > end {
 			t.Errorf("after the end of the client, the request waits for %v", d)
 		}
 	})

@@ -195,7 +195,8 @@ func decide(fd uintptr, n int, errno syscall.Errno) (made []string, err error) {
 		a := &answer{id: q.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 		last := q.call == unix.SYS_FLOCK && int32(q.words[0]) == -1
 		call := strings.TrimSpace(names[q.call] + " " + fileOf(q))
-		if len(made) == n && !last {
+		ours := last || strings.HasSuffix(call, " testlog.txt") // in which go test has what a test opens
+		if len(made) == n && !ours {
 			if q.call == unix.SYS_CLOSE {
 				unix.Close(int(q.words[0]))
 			}
@@ -209,8 +210,9 @@ func decide(fd uintptr, n int, errno syscall.Errno) (made []string, err error) {
 			continue
 		case e != 0:
 			return nil, errors.Join(e, errors.New("a system call has no answer"))
+		case !ours:
+			made = append(made, call)
 		}
-		made = append(made, call)
 	}
 }
 
