@@ -80,14 +80,14 @@ const (
 // outputQueue is the state of a session's output queue besides Out. The server's lock
 // guards fields without a note.
 type outputQueue struct {
-	blocks  [][]byte // sealed blocks, ahead of the bytes in out
-	Sealed  int      // bytes in blocks
-	garbage int      // bytes of buffers that were released when the client left
-	spare   []byte   // buffer passed to turn and not used; returned to the caller
-	held    *held    // what has arrived while replying
-	pushed  int64    // unrequested bytes since the queue was last empty
-	owed    int64    // bytes that wait elsewhere, see Owe
-	stream  int64    // bytes that Append has queued
+	blocks  [][]byte     // sealed blocks, ahead of the bytes in out
+	Sealed  int          // bytes in blocks
+	garbage atomic.Int64 // bytes of buffers that were released when the client left
+	spare   []byte       // buffer passed to turn and not used; returned to the caller
+	held    *held        // what has arrived while replying
+	pushed  int64        // unrequested bytes since the queue was last empty
+	owed    int64        // bytes that wait elsewhere, see Owe
+	stream  int64        // bytes that Append has queued
 
 	softSince time.Time // since when the queue has been above its soft limit
 	seen      int64     // the last value of progress
@@ -224,7 +224,7 @@ func (s *Session) next(spare []byte) (out []byte) {
 
 // drop discards the output of a client that is gone.
 func (s *Session) drop() {
-	s.garbage += s.waiting()
+	s.garbage.Add(int64(s.waiting()))
 	s.held = nil
 	s.Out.Swap(nil)
 	s.blocks, s.Sealed = nil, 0

@@ -179,8 +179,7 @@ func (s *Session) Close() (out []byte) {
 
 // remove is Close with the lock held.
 func (s *Session) remove() (out []byte) {
-	s.garbage += int(s.Unsent.Load())
-	s.garbage += s.inputSize()
+	s.garbage.Add(s.Unsent.Load() + int64(s.inputSize()))
 	out, _, _ = s.TakeLocked(nil)
 	s.drop()
 	s.Reset()
@@ -193,10 +192,11 @@ func (s *Session) remove() (out []byte) {
 }
 
 // Released accounts the session's freed buffers to the garbage collector's trigger. The
-// transport calls it once it has closed the connection and holds no buffer of it.
+// transport calls it once it has closed the connection and holds no buffer of it; of two
+// goroutines that have held one, each calls it.
 func (s *Session) Released() {
-	if n := s.garbage; n >= minCollect {
-		s.Engine.maintain(func() { s.Engine.bytesFreed(n) })
+	if n := s.garbage.Load(); n >= minCollect {
+		s.Engine.maintain(func() { s.Engine.bytesFreed(int(n)) })
 	}
 }
 

@@ -349,7 +349,13 @@ func (c *netConn) write(out []byte) bool {
 		if n < len(out) {
 			rest := out[n:]
 			c.sess.RecordUnsent(len(rest))
-			c.t.running.Go(func() { c.sess.Engine.Attempt(func() { c.drain(rest) }) })
+			c.t.running.Go(func() {
+				c.sess.Engine.Attempt(func() { c.drain(rest) })
+				rest = nil
+				if c.state.load() == dead {
+					c.sess.Engine.Attempt(c.sess.Released)
+				}
+			})
 			return !first
 		}
 		out = c.sess.Written()
