@@ -161,7 +161,7 @@ func shellPage(s shell) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "><h1 id=\"h-overview\">Overview</h1><div id=\"facts\" class=\"facts\" role=\"list\" aria-label=\"State of the server\"></div><div id=\"plots\" class=\"plots\"></div><div class=\"columns\"><div class=\"card\"><div class=\"cardhead\"><h2>Slow commands</h2></div><div id=\"slow\" class=\"scroll-x\"></div></div><div class=\"card\"><div class=\"cardhead\"><h2>Notable events</h2></div><div id=\"notable\" class=\"scroll-x\"></div></div></div></section><section id=\"keys\" class=\"view split\" aria-labelledby=\"h-keys\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "><h1 id=\"h-overview\">Overview</h1><div id=\"facts\" class=\"facts\" role=\"list\" aria-label=\"State of the server\"></div><div id=\"plots\" class=\"plots\"></div><div class=\"columns\"><div class=\"card\"><div class=\"cardhead\"><h2>Slow commands</h2></div><div id=\"slow\" class=\"scroll-x\" tabindex=\"0\" role=\"group\" aria-label=\"Slow commands\"></div></div><div class=\"card\"><div class=\"cardhead\"><h2>Notable events</h2></div><div id=\"notable\" class=\"scroll-x\" tabindex=\"0\" role=\"group\" aria-label=\"Notable events\"></div></div></div></section><section id=\"keys\" class=\"view split\" aria-labelledby=\"h-keys\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -16,6 +16,9 @@ export function h(tag, attrs, ...children) {
 	return e;
 }
 
+// scrolls returns an element that scrolls sideways, also by the keyboard.
+export const scrolls = (label, ...children) => h('div', { class: 'scroll-x', tabindex: '0', role: 'group', 'aria-label': label }, ...children);
+
 export const $ = (selector, root = document) => root.querySelector(selector);
 
 export function fill(element, ...children) {

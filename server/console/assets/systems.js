@@ -1,6 +1,6 @@
 // The four systems of the event patterns, as views of a sorted set: live events, timeboxes, a folder, a waiting list.
 
-import { fill, h, throttle } from './dom.js';
+import { fill, h, scrolls, throttle } from './dom.js';
 import { CommandError, now, ok, pipeline } from './api.js';
 import { Bin, brief, count, duration, score as number, show } from './text.js';
 import { addButton, drain, endsOf, timeUnit, unitOf } from './zset.js';
@@ -85,7 +85,7 @@ export function liveEvents(box, ctx) {
 			const longest = Math.max(1000, ...ends.map((e) => e - now()));
 			moving = [];
 			fill(out, h('div', { class: 'facts' }, [['Live events', all], ['Last minute', counts[0]], ['Last 30 minutes', counts[1]], ['Last 24 hours', counts[2]]].map(([name, n]) => h('div', {}, h('small', {}, name), h('b', {}, count(ok(n, 0)))))),
-				h('div', { class: 'scroll-x' }, table(['Event', 'Age', 'Left', 'Expires'], list.map(([m, s], i) => {
+				scrolls('Events', table(['Event', 'Age', 'Left', 'Expires'], list.map(([m, s], i) => {
 					const end = ends[i], bar = drain(end, longest), age = h('td', { class: 'n muted' }), left = h('td', { class: 'n' });
 					moving.push(() => {
 						age.textContent = duration(Math.max(0, now() - s * unit));
@@ -122,7 +122,7 @@ export function timeboxes(box, ctx) {
 					bar.style.height = Math.max(1, (100 * b.s) / high) + '%';
 					return bar;
 				})),
-				h('div', { class: 'scroll-x' }, table(['Box', 'Score', 'Expires'], boxes.slice(-100).reverse().map((b) => h('tr', {}, h('td', { class: 'value' }, b.name), h('td', { class: 'n' }, number(b.s)), h('td', { class: 'n muted' }, b.end > 0 ? duration(Math.max(0, b.end - now())) : 'never'))), 'Boxes, the latest first')));
+				scrolls('Boxes', table(['Box', 'Score', 'Expires'], boxes.slice(-100).reverse().map((b) => h('tr', {}, h('td', { class: 'value' }, b.name), h('td', { class: 'n' }, number(b.s)), h('td', { class: 'n muted' }, b.end > 0 ? duration(Math.max(0, b.end - now())) : 'never'))), 'Boxes, the latest first')));
 		} catch (e) {
 			failed(out)(e);
 		}

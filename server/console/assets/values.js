@@ -1,6 +1,6 @@
 // Values of strings, lists, sets, hashes and streams, each read in pages by its own cursor.
 
-import { $, button, fill, h, throttle } from './dom.js';
+import { $, button, fill, h, scrolls, throttle } from './dom.js';
 import { CommandError, now, ok, pairs, pipeline, run } from './api.js';
 import { Bin, count, duration, hexdump, moment, multiline, pretty, same, show, size } from './text.js';
 import { tell } from './dialog.js';
@@ -77,7 +77,7 @@ export function string(box, ctx) {
 // cursorPages shows what a SCAN command of one key returns: pages forward, and back to the first.
 function cursorPages(box, ctx, { command, extra = [], fields, head, row, add }) {
 	let cursor = '0', next = '0', match = '', busy = false;
-	const body = h('div', { class: 'scroll-x' }), where = h('span', { class: 'muted' });
+	const body = scrolls('Elements'), where = h('span', { class: 'muted' });
 	const draw = throttle(async () => {
 		busy = true;
 		try {
@@ -142,7 +142,7 @@ export function set(box, ctx) {
 
 export function list(box, ctx) {
 	let from = 0;
-	const body = h('div', { class: 'scroll-x' }), where = h('span', { class: 'muted' });
+	const body = scrolls('Elements'), where = h('span', { class: 'muted' });
 	const draw = throttle(async () => {
 		try {
 			const n = pageOf(ctx.facts());
@@ -174,7 +174,7 @@ export function list(box, ctx) {
 export function stream(box, ctx) {
 	const newest = '+';
 	let from = newest, last = null;
-	const body = h('div', { class: 'scroll-x' }), groups = h('div');
+	const body = scrolls('Elements'), groups = h('div');
 	const draw = throttle(async () => {
 		try {
 			const n = pageOf(ctx.facts());

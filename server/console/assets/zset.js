@@ -1,6 +1,6 @@
 // Sorted sets as a leaderboard, on an axis of time, and by the deadlines of their members.
 
-import { button, fill, h, throttle } from './dom.js';
+import { button, fill, h, scrolls, throttle } from './dom.js';
 import { CommandError, now, ok, pairs, pipeline, run, state, stream } from './api.js';
 import { Bin, clock, count, brief, day, duration, id, moment, score as number, show } from './text.js';
 import { cell, expiry, failed, pageOf, table, tools } from './values.js';
@@ -56,7 +56,7 @@ const rowId = (m) => id(m).slice(0, 200);
 export function board(box, ctx) {
 	let from = 0, rev = true, found = null, timed = 0, expiring = false, unfollow = () => {}; // ends the stream of a found member's rank
 	const flashing = new Set();
-	const body = h('div', { class: 'scroll-x' }), where = h('span', { class: 'muted' }), answer = h('span', { role: 'status' });
+	const body = scrolls('Members'), where = h('span', { class: 'muted' }), answer = h('span', { role: 'status' });
 	const draw = throttle(async () => {
 		try {
 			const n = pageOf(ctx.facts());
@@ -317,7 +317,7 @@ export function drain(end, longest) {
 // draining shows a page of members or fields with bars, by the deadline where all fit a page of 1000.
 function draining(box, ctx, read) {
 	let from = 0, bars = [];
-	const body = h('div', { class: 'scroll-x' }), where = h('span', { class: 'muted' });
+	const body = scrolls('Members'), where = h('span', { class: 'muted' });
 	let longest = 1;
 	const draw = throttle(async () => {
 		try {
