@@ -3,7 +3,8 @@
 // an operation fail, one after the other, and the tested code needs no hook for it.
 //
 // The kernel asks the test about each call of the thread (seccomp_unotify(2)). That exists on
-// Linux from version 5.19; elsewhere the tests are skipped. Calls of other threads are not
+// Linux from version 5.19; elsewhere the tests are skipped, and under the race detector, which
+// takes the answer to a call for a second access to its memory. Calls of other threads are not
 // affected, so the operation must make its calls in its own goroutine.
 package iofault
 
