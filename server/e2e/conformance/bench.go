@@ -35,9 +35,9 @@ type result struct {
 type failure struct{ Name, Why string }
 
 const (
-	fileLimit  = 420 * time.Second // for one run of a file
+	fileLimit  = 600 * time.Second // for one run of a file
 	longLimit  = 900 * time.Second // for one that runs only if it is named
-	idleLimit  = 60                // seconds for one test
+	idleLimit  = 180               // seconds for one test; some take a minute on a slow machine
 	maxSkipped = 4                 // maximum number of tests that hang or end the server before a file is abandoned
 )
 
