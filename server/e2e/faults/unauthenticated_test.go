@@ -91,7 +91,7 @@ func TestUnauthenticated(t *testing.T) {
 			}
 			return []*client{c}
 		}},
-		{"replies that nobody reads", 2 * time.Second, func(t *testing.T, p *process) []*client {
+		{"replies that are not read", 2 * time.Second, func(t *testing.T, p *process) []*client {
 			t.Logf("%s: %s sent", p.name, mb(int64(until(p, "", bytes.Repeat([]byte("PING\r\n"), 5000), 64<<20))))
 			return nil
 		}},

@@ -45,7 +45,7 @@ func slotMetrics(srv *engine.Engine) []slotMetric {
 	return list
 }
 
-// workOf returns the counters of a slot. The node counts time or bytes.
+// workOf returns the counters of a slot, for the metrics that the node counts.
 func workOf(srv *engine.Engine, slot int) slotstats.Work { return srv.SlotStats.Of(slot) }
 
 // slotKeys returns the number of keys in a slot, in all databases.

@@ -140,8 +140,8 @@ func (s *Session) WroteAt() uint64 {
 	return s.wroteAt
 }
 
-// OnDisk reports whether the changes of which WroteAt has told are in a file that the server
-// keeps up to date.
+// OnDisk reports whether the changes up to the last call of WroteAt are in a file that the
+// server keeps up to date.
 func (s *Session) OnDisk() bool {
 	return s.Engine.Logs() && s.Engine.Keeper.Saved(s.savedBy)
 }

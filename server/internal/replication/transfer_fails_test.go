@@ -166,6 +166,19 @@ func fields(srv *servertest.Server, names ...string) (values []string) {
 	return values
 }
 
+// infoHas checks that INFO has lines.
+func infoHas(t *testing.T, srv *servertest.Server, want ...string) {
+	t.Helper()
+	var names []string
+	for _, line := range want {
+		name, _, _ := strings.Cut(line, ":")
+		names = append(names, name)
+	}
+	if got := fields(srv, names...); !slices.Equal(got, want) {
+		t.Errorf("INFO: %q, want %q", got, want)
+	}
+}
+
 // on runs commands on a connection to the server.
 func on(t *testing.T, srv *servertest.Server) func(line string) string {
 	t.Helper()
@@ -201,14 +214,7 @@ func TestTransferInInfo(t *testing.T) {
 			fmt.Sprintf("master_sync_perc:%.2f", 100*float64(part)/float64(n)), "master_sync_last_io_seconds_ago:10", "master_link_down_since_seconds:-1",
 			"total_disconnect_time_sec:0", // it never had a link
 		}
-		var names []string
-		for _, w := range want {
-			name, _, _ := strings.Cut(w, ":")
-			names = append(names, name)
-		}
-		if got := fields(srv, names...); !slices.Equal(got, want) {
-			t.Errorf("INFO: %q, want %q", got, want)
-		}
+		infoHas(t, srv, want...)
 	})
 }
 
@@ -273,14 +279,7 @@ func TestTransferFails(t *testing.T) {
 					if mode == "disabled" {
 						want = append(want, "loading:0", "async_loading:0")
 					}
-					var names []string
-					for _, w := range want {
-						name, _, _ := strings.Cut(w, ":")
-						names = append(names, name)
-					}
-					if got := fields(srv, names...); !slices.Equal(got, want) {
-						t.Errorf("INFO: %q, want %q", got, want)
-					}
+					infoHas(t, srv, want...)
 					if mode == "disabled" {
 						srv.Must("SAVE")
 					}

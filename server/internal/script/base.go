@@ -225,7 +225,7 @@ func (st *State) loadstring(L *lua.LState) int {
 }
 
 func (st *State) loaded(L *lua.LState, src, chunk string) int {
-	id := chunkID(chunk, 60)
+	id := chunkID(chunk, idSize)
 	f, err := st.compile(src, id)
 	if err == luacompiler.ErrStopped {
 		L.Error(st.ticks.end, 0)
@@ -235,8 +235,8 @@ func (st *State) loaded(L *lua.LState, src, chunk string) int {
 	}
 	if err != nil {
 		msg := err.Error()
-		if rest, found := strings.CutPrefix(msg, id); found { // that of the compiler may be longer
-			msg = chunkID(chunk, 80) + rest
+		if rest, found := strings.CutPrefix(msg, id); found {
+			msg = chunkID(chunk, syntaxIDSize) + rest
 		}
 		L.Push(lua.LNil)
 		L.Push(lua.LString(msg))
@@ -245,6 +245,13 @@ func (st *State) loaded(L *lua.LState, src, chunk string) int {
 	L.Push(f)
 	return 1
 }
+
+// The bytes of a chunk's name in messages of Lua 5.1, with the NUL that ends it in C: of code that
+// runs (LUA_IDSIZE of luaconf.h), and of the compiler (MAXSRC of llex.c).
+const (
+	idSize       = 60
+	syntaxIDSize = 80
+)
 
 // chunkID returns the name of a chunk in messages, of less than most bytes.
 func chunkID(name string, most int) string {

@@ -534,9 +534,9 @@ func (l *List) Fit(listMaxListpackSize int) {
 	l.large = !l.within(listMaxListpackSize, 1) || l.large && !l.within(listMaxListpackSize, 2)
 }
 
-// Expect makes the list large if it exceeds the limit with one more element of so many bytes, which is
-// inserted or replaces another:
-// Redis counts both then, and an element that finds no place, too.
+// Expect makes the list large if it exceeds the limit with one more element of so many bytes,
+// which is inserted or replaces another. Redis counts both then, and also an element that finds
+// no place.
 func (l *List) Expect(size, listMaxListpackSize int) {
 	bytes, entries := listNode(listMaxListpackSize)
 	l.large = l.large || l.size+frame+size > bytes || l.n+1 > entries

@@ -351,7 +351,7 @@ func (c *netConn) write(out []byte) bool {
 			c.sess.RecordUnsent(len(rest))
 			c.t.running.Go(func() {
 				c.sess.Engine.Attempt(func() { c.drain(rest) })
-				rest = nil
+				rest = nil // garbage, unless the session counts it before this goroutine ends
 				if c.state.load() == dead {
 					c.sess.Engine.Attempt(c.sess.Released)
 				}

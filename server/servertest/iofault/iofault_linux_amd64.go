@@ -38,7 +38,7 @@ type answer struct {
 
 // calls returns the names of the system calls that can fail, by their numbers. Calls that
 // Go's runtime makes outside of package syscall are not among them: while it makes one it
-// gives the processor to no other thread, so nobody could answer.
+// gives the processor to no other thread, so the call would have no answer.
 func calls() map[int32]string {
 	return map[int32]string{
 		unix.SYS_OPENAT: "openat", unix.SYS_NEWFSTATAT: "newfstatat", unix.SYS_FSTAT: "fstat", unix.SYS_CLOSE: "close",
