@@ -121,8 +121,9 @@ func (a *applier) ownDeadlines(ctx context.Context, offset int64, db int, args [
 			a.put("1"+string(checkReply), n, offset, db, [][]byte{key}, "ZPEXPIREAT", key, int64(at), "MEMBERS", 1, args[i+1])
 		}
 	case "zrem":
+		// The members may have expired, or have been removed with their deadlines.
 		list := append([]any{"ZPERSIST", key, "MEMBERS", len(args) - 2}, words(args[2:])...)
-		return a.add(ctx, "", n, offset, db, [][]byte{key}, list...)
+		return a.add(ctx, "1"+string(checkReply), n, offset, db, [][]byte{key}, list...)
 	}
 	return nil
 }

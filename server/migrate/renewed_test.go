@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/zsetd/zsetd/server/archive"
 	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/rdb"
 	"github.com/zsetd/zsetd/server/servertest"
@@ -225,6 +226,34 @@ func TestRenewedElements(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPersistedMembers checks that members whose deadlines a source of Redis removes are at the
+// target, although it has had these deadlines before, which have passed there.
+func TestPersistedMembers(t *testing.T) {
+	source, target := late(t, "redis-server", "zsetd")
+	here, there := clientOf(t, source), clientOf(t, target)
+	o := moveOf(t, source, target)
+	o.Verify = 0
+	must(t, here, "FUNCTION", "LOAD", o.Library)
+	o.LoadLibrary = false
+	for _, k := range []string{"all", "some"} {
+		must(t, here, "FCALL", "zaddex", 1, k, "EX", 300, "MEMBERS", 2, 1, "a", 2, "b")
+	}
+	must(t, here, "ZADD", "some", 3, "c")
+	f := follow(t, o)
+	for _, k := range []string{"all", "some"} {
+		if err := fold(t.Context(), there, k, archive.CompanionOf(k)); err != nil { // as a verification does
+			t.Fatal(err)
+		}
+		must(t, here, "FCALL", "zpersist", 1, k, "MEMBERS", 2, "a", "b")
+	}
+	f.cutOver()
+	for _, k := range []string{"all", "some"} {
+		if got, want := text(t, there, k), text(t, here, k); got != want {
+			t.Errorf("%s is %s, want %s", k, got, want)
+		}
 	}
 }
 
