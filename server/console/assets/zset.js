@@ -39,13 +39,15 @@ export const memberTools = (ctx, member, score) => tools(
 export const addButton = (ctx) => button('Add …', () => ctx.edit({ title: 'Add a member', fields: [{ name: 'm', label: 'Member' }, { name: 's', label: 'Score', value: '1', hint: 'A number, a time such as @now+10m, or * for the next ticket.' }, { name: 'ttl', label: 'Seconds until it expires, or nothing' }],
 	conditions: ({ m }) => [[['ZSCORE', ctx.key, m], null]], build: ({ m, s, ttl }) => (ttl || s === '*' ? ['ZADDEX', ctx.key, ...(ttl ? ['EX', ttl] : []), 'MEMBERS', 1, s, m] : ['ZADD', ctx.key, s, m]) }));
 
-// move lets rows glide from where they were: rows are matched by data-id.
+// move lets rows glide from where they were: rows are matched by data-id. It reads all positions
+// before it starts an animation, after which the next position would need another layout.
 function move(box, draw) {
-	const before = new Map([...box.querySelectorAll('[data-id]')].map((e) => [e.dataset.id, e.getBoundingClientRect().top]));
+	const tops = () => [...box.querySelectorAll('[data-id]')].map((e) => [e, e.getBoundingClientRect().top]);
+	const before = new Map(tops().map(([e, top]) => [e.dataset.id, top]));
 	draw();
 	if (matchMedia('(prefers-reduced-motion: reduce)').matches) return;
-	for (const e of box.querySelectorAll('[data-id]')) {
-		const was = before.get(e.dataset.id), is = e.getBoundingClientRect().top;
+	for (const [e, is] of tops()) {
+		const was = before.get(e.dataset.id);
 		if (was !== undefined && Math.abs(was - is) > 1) e.animate([{ transform: `translateY(${was - is}px)` }, { transform: 'none' }], { duration: 180, easing: 'ease-out' });
 	}
 }
