@@ -45,7 +45,7 @@ faults: ## run the tests that measure time and memory; they want a machine that 
 	@.ci/redis
 	cd server/e2e && ZSETD_MEASURE=1 $(gotest) -count 1 ./faults
 	cd server/e2e && ZSETD_MEASURE=1 $(gotest) -count 1 -run '^TestMeasure' ./browser
-	ZSETD_MEASURE=1 $(gotest) -count 1 -run '^TestMeasure' ./zset ./server/internal/keyspace ./server
+	ZSETD_MEASURE=1 $(gotest) -count 1 -run '^TestMeasure' ./zset ./server/internal/values/keyspace ./server
 
 # A test that cannot have another result in these two runs leaves itself out: see server/internal/rerun.
 test-net: export GOFLAGS += -tags=zsetd_net
@@ -60,8 +60,8 @@ race: export CGO_ENABLED = 1
 # With -race the compiler also checks conversions and arithmetic of unsafe pointers
 # (-d=checkptr).
 race: ## run the tests that start goroutines under the race detector
-	$(gotest) -race -timeout 30m ./cmd/... ./server ./server/archive ./server/console ./server/servertest ./server/internal/persist ./snapshot
-	$(gotest) -race -run 'Model' ./server/internal/keyspace ./zset ./zset/table
+	$(gotest) -race -timeout 30m ./cmd/... ./server ./server/archive ./server/console ./server/servertest ./server/internal/engine/persist ./snapshot
+	$(gotest) -race -run 'Model' ./server/internal/values/keyspace ./zset ./zset/table
 	cd server/e2e && $(gotest) -race -timeout 30m .
 
 way: ## print the way of a ZADD through the packages, with the functions that it enters; NAMES=1 names them

@@ -3,7 +3,6 @@ package server
 import (
 	"errors"
 	"fmt"
-	"github.com/zsetd/zsetd/server/internal/infotext"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -15,8 +14,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/histogram"
-	"github.com/zsetd/zsetd/server/internal/latencylog"
+	"github.com/zsetd/zsetd/server/internal/engine/metrics"
 	"github.com/zsetd/zsetd/server/internal/rerun"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
@@ -195,7 +193,7 @@ func texts(v any) (list []string) {
 }
 
 func TestLatencyGraph(t *testing.T) {
-	var l latencylog.Log
+	var l metrics.LatencyLog
 	now := time.Unix(1e9, 0)
 	for i, ms := range []int{1, 2, 9, 300, 40, 40, 150} {
 		l.Add("command", now.Add(time.Duration(i)*50*time.Second), time.Duration(ms)*time.Millisecond)
@@ -219,7 +217,7 @@ mmmmm0s
 	for i := range 500 {
 		l.Add("command", now.Add(time.Duration(1000+i)*time.Second), time.Second)
 	}
-	if len(s.Samples) != latencylog.Most || s.Samples[0].At != 1e9+1000+500-latencylog.Most || s.Max != 1000 {
+	if len(s.Samples) != metrics.MaxSamples || s.Samples[0].At != 1e9+1000+500-metrics.MaxSamples || s.Max != 1000 {
 		t.Errorf("%d samples since %d, max %d", len(s.Samples), s.Samples[0].At, s.Max)
 	}
 }
@@ -371,19 +369,19 @@ func TestModules(t *testing.T) {
 
 func TestHistogram(t *testing.T) {
 	last := -1
-	for ns := uint64(1); ns <= uint64(histogram.HistogramMax); ns += 1 + ns/100 {
-		i := histogram.BucketOf(ns)
+	for ns := uint64(1); ns <= uint64(metrics.HistogramMax); ns += 1 + ns/100 {
+		i := metrics.BucketOf(ns)
 		if i < last || i > last+1 && ns > 1 {
 			t.Fatalf("%d ns are in bucket %d, after %d", ns, i, last)
 		}
-		if last = i; histogram.BucketEnd(i) < ns || i > 0 && histogram.BucketEnd(i-1) >= ns || float64(histogram.BucketEnd(i)) > float64(ns)*17/16 {
-			t.Fatalf("%d ns are in bucket %d, which ends at %d", ns, i, histogram.BucketEnd(i))
+		if last = i; metrics.BucketEnd(i) < ns || i > 0 && metrics.BucketEnd(i-1) >= ns || float64(metrics.BucketEnd(i)) > float64(ns)*17/16 {
+			t.Fatalf("%d ns are in bucket %d, which ends at %d", ns, i, metrics.BucketEnd(i))
 		}
 	}
-	if histogram.BucketOf(uint64(histogram.HistogramMax)) >= histogram.HistogramBuckets {
+	if metrics.BucketOf(uint64(metrics.HistogramMax)) >= metrics.HistogramBuckets {
 		t.Fatal("too few buckets")
 	}
-	var h histogram.Histogram
+	var h metrics.Histogram
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 10000 {
 		h.Add(time.Duration(r.IntN(int(time.Millisecond))))
@@ -530,7 +528,7 @@ func TestResetstat(t *testing.T) {
 
 func TestHumanBytes(t *testing.T) {
 	for n, want := range map[int64]string{0: "0B", 1023: "1023B", 1024: "1.00K", 895 << 10: "895.00K", 1 << 20: "1.00M", 5 << 29: "2.50G"} {
-		if got := infotext.HumanBytes(n); got != want {
+		if got := metrics.HumanBytes(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
 	}

@@ -3,7 +3,7 @@ package server
 import (
 	"testing"
 
-	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 )
 
 // TestSetbitIsSmall checks that SETBIT in a long string neither copies the string nor

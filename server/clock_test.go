@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zsetd/zsetd/server/internal/clock"
+	"github.com/zsetd/zsetd/server/internal/base/clock"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zsetd/zsetd/server/internal/config"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/engine/config"
 	"github.com/zsetd/zsetd/server/servertest/port"
 )
 

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/persist"
+	"github.com/zsetd/zsetd/server/internal/engine/persist"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 

@@ -31,54 +31,52 @@
 // This package is the embedding API. It puts together the packages below, which
 // other programs cannot import; each of them imports only packages below it.
 //
-//	internal/command      handlers of the commands on data, one file per family
-//	internal/stream       handlers of the commands on streams
-//	internal/admin        handlers of the commands on the server and its connections
-//	internal/commandlog   handlers of SLOWLOG and COMMANDLOG
-//	internal/pubsub       handlers of the publish/subscribe commands
-//	internal/scripting    EVAL, FCALL, function libraries
-//	internal/transport    listeners, TLS, the two transports
-//	internal/engine       the lock, turns, commit, dispatch, sessions
-//	internal/persist      the keeper of the data file: checkpoints, rewrites, backups
-//	internal/replication  primaries and replicas: transfers, and the stream of effects
-//	internal/forward      commands that another server answers after a move
-//	internal/remote       requests to another server
-//	internal/psync        the replica's side of the replication protocol
-//	internal/subscription channels and patterns with their subscribers
-//	internal/tracking     keys in the caches of clients
-//	internal/address      addresses of other servers
-//	internal/acl          users, rules, and the check of a command
-//	internal/config       the parameters and redis.conf
-//	internal/keyspace     typed values behind two accessors
-//	internal/sequence     the values that are lists and streams
-//	internal/keyslot      the cluster slot of a key
-//	internal/slotindex    the keys of each cluster slot
-//	internal/keysizes     the keys of each size
-//	internal/frequency    the counter of accesses to a key
-//	internal/operation    the operations of which a change consists
-//	internal/journal      the format of the changes of values
-//	internal/packed       byte strings in one slice
-//	internal/prefetch     memory that is loaded into the processor's cache before its use
-//	internal/script       the Lua interpreter within limits
-//	internal/luacompiler  Lua sources to code of that interpreter
-//	internal/hotkeys      the keys that take the most
-//	internal/infotext     the text of INFO
-//	internal/version      the version of the program, and that of Redis as which it acts
-//	internal/latencylog   the worst latencies of events
-//	internal/memberlist   the members that an event has changed
-//	internal/nameindex    commands by name
-//	internal/scriptcache  the compiled scripts by their SHA-1
-//	internal/slotstats    the work of a node of a cluster by slot
-//	internal/clock, process, score, glob, luaconv, longdouble, histogram, bitmap, geo, hyperloglog, lcs
-//	archive, rdb          data files and dumps
-//	migrate               the move of a running data set between servers
-//	console               the page, the metrics and the event streams over HTTP
+//	servertest                    a server for tests of programs
+//	console                       the page, the metrics and the event streams over HTTP
+//	migrate                       the move of a running data set between servers
+//	internal/commands/scripting   EVAL, FCALL, function libraries
+//	internal/commands/admin       handlers of the commands on the server and its connections
+//	internal/commands/data        handlers of the commands on data, one file per family
+//	internal/commands/stream      handlers of the commands on streams
+//	internal/commands/pubsub      handlers of the publish/subscribe commands
+//	internal/peers/transport      listeners, TLS, the two transports
+//	internal/peers/replication    primaries and replicas: transfers, and the stream of effects
+//	internal/peers/forward        commands that another server answers after a move
+//	internal/engine               the lock, turns, commit, dispatch, sessions
+//	internal/engine/persist       the keeper of the data file: checkpoints, rewrites, backups
+//	archive                       keyspaces to and from files of data
+//	rdb                           the format of Redis's RDB files and of DUMP
+//	internal/engine/subscription  channels and patterns with their subscribers
+//	internal/engine/tracking      keys in the caches of clients
+//	internal/engine/acl           users, rules, and the check of a command
+//	internal/engine/config        the parameters and redis.conf
+//	internal/engine/metrics       counters of what the server does, and the text of INFO
+//	internal/peers/psync          the replica's side of the replication protocol
+//	internal/peers/remote         addresses of other servers, and requests to them
+//	internal/lua/script           the Lua interpreter within limits
+//	internal/lua/compiler         Lua sources to code of that interpreter
+//	internal/lua/conv             numbers and strings as Lua converts them
+//	internal/values/keyspace      typed values behind two accessors
+//	internal/values/operation     the operations of which a change consists
+//	internal/values/sequence      the values that are lists and streams
+//	internal/values/journal       the format of the changes of values
+//	internal/values/packed        byte strings in one slice
+//	internal/values/score         scores, and times in their place
+//	internal/values/longdouble    the numbers of INCRBYFLOAT
+//	internal/values/geo           points on the earth as scores
+//	internal/values/hyperloglog   counts of distinct elements
+//	internal/values/bitmap        bits in byte slices
+//	internal/values/lcs           the longest common subsequence
+//	internal/base/clock           the clock of the server
+//	internal/base/process         the version, processor time and open files of this process
+//	internal/base/glob            patterns of names
+//	internal/base/keyslot         the cluster slot of a key
 //
-// Start reading with internal/command/sortedset.go, the handlers of the sorted sets;
+// Start reading with internal/commands/data/sortedset.go, the handlers of the sorted sets;
 // internal/engine/call.go, all that a handler sees; internal/engine/table.go, the
 // command table; internal/engine/unit.go, the commit of a command's effects; and
-// internal/keyspace/keyspace.go, the accessors of the data. Then internal/engine/session.go
-// and internal/transport/net.go show how commands arrive there. The package comment of internal/engine
+// internal/values/keyspace/keyspace.go, the accessors of the data. Then internal/engine/session.go
+// and internal/peers/transport/net.go show how commands arrive there. The package comment of internal/engine
 // explains the design.
 //
 // # Glossary

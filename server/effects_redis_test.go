@@ -16,7 +16,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
-	"github.com/zsetd/zsetd/server/internal/replication"
+	"github.com/zsetd/zsetd/server/internal/peers/replication"
 	"github.com/zsetd/zsetd/server/internal/transcript"
 )
 

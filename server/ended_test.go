@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/subscription"
+	"github.com/zsetd/zsetd/server/internal/engine/subscription"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 

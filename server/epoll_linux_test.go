@@ -15,7 +15,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/subscription"
+	"github.com/zsetd/zsetd/server/internal/engine/subscription"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 	"golang.org/x/sys/unix"
 )

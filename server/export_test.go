@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/admin"
-	"github.com/zsetd/zsetd/server/internal/command"
+	"github.com/zsetd/zsetd/server/internal/base/glob"
+	"github.com/zsetd/zsetd/server/internal/commands/admin"
+	"github.com/zsetd/zsetd/server/internal/commands/data"
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/glob"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 )
 
 // Certificates makes an authority and a certificate in a directory of the test, and
@@ -238,7 +238,7 @@ func MatchCompiled(pattern, s []byte, nocase bool) bool {
 }
 
 // SkipChecksums makes RESTORE and FUNCTION RESTORE take what has a wrong one.
-func (srv *Server) SkipChecksums() { command.Codec(srv.engine).SkipChecksums = true }
+func (srv *Server) SkipChecksums() { data.Codec(srv.engine).SkipChecksums = true }
 
 // PassDeadline gives a key of database 0 a deadline that has passed: whatever looks at
 // it removes it.

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/base/process"
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/version"
 )
 
 // Tests of what the commands that Redis does not have say of themselves, and of the
@@ -26,7 +26,7 @@ func TestDocsOfOwnCommands(t *testing.T) {
 	defer srv.Close()
 	var own []string
 	for _, c := range engine.NewTable(families()).Rows {
-		if c.Since != version.Extension {
+		if c.Since != process.ExtensionVersion {
 			continue
 		}
 		own = append(own, c.Name)
@@ -38,7 +38,7 @@ func TestDocsOfOwnCommands(t *testing.T) {
 		for _, pair := range reply.(protocol.Map)[0].Value.(protocol.Map) {
 			facts[pair.Key.(string)] = pair.Value
 		}
-		if facts["since"] != version.Extension || facts["group"] != "sorted-set" {
+		if facts["since"] != process.ExtensionVersion || facts["group"] != "sorted-set" {
 			t.Errorf("%s: since %v, group %v", c.Name, facts["since"], facts["group"])
 		}
 		for _, name := range []string{"summary", "complexity", "arguments"} {
@@ -82,7 +82,7 @@ func TestSyntaxInErrors(t *testing.T) {
 		}
 	}
 	for _, c := range engine.NewTable(families()).Rows {
-		if s := protocol.PlainSyntax(c.Syntax); c.Since == version.Extension && (strings.ContainsAny(s, ":()") || strings.Contains(s, "  ")) {
+		if s := protocol.PlainSyntax(c.Syntax); c.Since == process.ExtensionVersion && (strings.ContainsAny(s, ":()") || strings.Contains(s, "  ")) {
 			t.Errorf("%s: %s", c.Name, s)
 		}
 	}
@@ -163,7 +163,7 @@ func TestFunctionsOfOwnCommands(t *testing.T) {
 			continue
 		}
 		got = append(got, c.Name)
-		if keys := c.Spec.Keys; !strings.HasPrefix(keys, "1 ") || c.Since != version.Extension {
+		if keys := c.Spec.Keys; !strings.HasPrefix(keys, "1 ") || c.Since != process.ExtensionVersion {
 			t.Errorf("%s is no command of zsetd with one key: %q", c.Name, keys)
 		}
 	}

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/command"
-	"github.com/zsetd/zsetd/server/internal/config"
+	"github.com/zsetd/zsetd/server/internal/commands/data"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/engine/config"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
@@ -429,7 +429,7 @@ func TestLongValues(t *testing.T) {
 		srv, addr := start(t, map[string]string{"transport": transport})
 		c, other := dialRaw(t, addr), dialRaw(t, addr)
 		value := func(i int) string {
-			return strings.Repeat(string(rune('a'+i%26)), command.AdoptFrom+i%3*command.AdoptFrom)
+			return strings.Repeat(string(rune('a'+i%26)), data.AdoptFrom+i%3*data.AdoptFrom)
 		}
 		set := func(i int) string {
 			return fmt.Sprintf("*3\r\n$3\r\nSET\r\n$2\r\nk%d\r\n$%d\r\n%s\r\n", i, len(value(i)), value(i))
@@ -505,7 +505,7 @@ func TestInputBufferRaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	go srv.Serve(l)
-	const size = 2 * command.AdoptFrom
+	const size = 2 * data.AdoptFrom
 	var clients sync.WaitGroup
 	for n := range 4 {
 		clients.Go(func() {

@@ -2,7 +2,7 @@ package server
 
 import (
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/transport"
+	"github.com/zsetd/zsetd/server/internal/peers/transport"
 )
 
 // testServer is the parts of a server, for the tests in this package.

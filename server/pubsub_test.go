@@ -9,7 +9,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/subscription"
+	"github.com/zsetd/zsetd/server/internal/engine/subscription"
 )
 
 // TestPublishReachesSubscribers checks with random subscriptions that each client receives

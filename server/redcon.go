@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tidwall/redcon"
-	"github.com/zsetd/zsetd/server/internal/transport"
+	"github.com/zsetd/zsetd/server/internal/peers/transport"
 )
 
 // Redcon mounts srv in a program that runs a redcon server: it returns the three

@@ -11,12 +11,11 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/archive"
-	"github.com/zsetd/zsetd/server/internal/command"
+	"github.com/zsetd/zsetd/server/internal/commands/data"
+	"github.com/zsetd/zsetd/server/internal/commands/scripting"
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
 	"github.com/zsetd/zsetd/server/internal/rerun"
-	"github.com/zsetd/zsetd/server/internal/scriptcache"
-	"github.com/zsetd/zsetd/server/internal/scripting"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 	"github.com/zsetd/zsetd/server/rdb"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
@@ -52,7 +51,7 @@ func TestEndlessLibrary(t *testing.T) {
 	endless := "#!lua name=endless\nwhile true do end"
 	var payload []byte
 	srv.Locked(func() {
-		payload = command.Codec(srv.Engine).AppendFunctions(nil, []string{endless})
+		payload = data.Codec(srv.Engine).AppendFunctions(nil, []string{endless})
 		srv.Scripting.LoadTime = 20 * time.Millisecond
 		srv.Keys.DB(keyspace.InternalDB).Put([]byte("endless"), keyspace.NewString([]byte(endless)), false)
 		scripting.CompileLibraries(srv.Engine, srv.Keys, srv.LibraryLimits(srv.Scripting.LoadTime))
@@ -655,7 +654,8 @@ func TestEvictedScripts(t *testing.T) {
 	defer srv.Close()
 	source := func(i int) string { return fmt.Sprint("return ", i) }
 	loaded := sayArgs(srv, "SCRIPT", "LOAD", source(1000))
-	for i := range scriptcache.MaxEvals {
+	const maxEvals = 500 // as Redis keeps
+	for i := range maxEvals {
 		sayArgs(srv, "EVAL", source(i), 0)
 	}
 	first := sayArgs(srv, "EVAL", "return redis.sha1hex('return 0')", 0) // evicts return 0
@@ -665,7 +665,7 @@ func TestEvictedScripts(t *testing.T) {
 	if got := sayArgs(srv, "EVALSHA", loaded, 0); got != "1000" {
 		t.Errorf("the loaded script: %s", got)
 	}
-	for field, want := range map[string]string{"evicted_scripts": "1", "number_of_cached_scripts": fmt.Sprint(scriptcache.MaxEvals + 1)} {
+	for field, want := range map[string]string{"evicted_scripts": "1", "number_of_cached_scripts": fmt.Sprint(maxEvals + 1)} {
 		if got := infoOf(t, srv, field); got != want {
 			t.Errorf("%s: %s, want %s", field, got, want)
 		}

@@ -2,53 +2,11 @@ package server
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/nameindex"
 )
-
-// TestNameIndex compares the index with a map of the names in lower case.
-func TestNameIndex(t *testing.T) {
-	table := engine.NewTable(families())
-	check := func(name []byte) {
-		t.Helper()
-		if got, want := table.Index.Find(name), nameindex.Lookup(table.ByName, name); got != want {
-			t.Fatalf("%q: found %v, want %v", name, got, want)
-		}
-	}
-	check(nil)
-	for name := range table.ByName {
-		check([]byte(name))
-		check([]byte(strings.ToUpper(name)))
-		for range 200 {
-			b := []byte(name)
-			for i := range b {
-				if rand.IntN(2) == 0 && 'a' <= b[i] && b[i] <= 'z' {
-					b[i] -= 'a' - 'A'
-				}
-			}
-			check(b)
-			i := rand.IntN(len(b))
-			b[i] ^= 1 << rand.IntN(8)
-			check(b)
-			check(append(b, b[i]))
-			check(b[:i])
-		}
-	}
-	if err := table.Rename("get fetch set '' zremrangebyscore a-name-of-more-than-16-bytes"); err != nil {
-		t.Fatal(err)
-	}
-	for name, there := range map[string]bool{
-		"get": false, "FETCH": true, "set": false, "A-name-of-more-than-16-bytes": true, "zremrangebyscore": false,
-	} {
-		if (table.Index.Find([]byte(name)) != nil) != there {
-			t.Errorf("%s: there is one: %v", name, !there)
-		}
-	}
-}
 
 // TestSeries checks that commands of the batch fast path are counted as single commands,
 // and that the batch stops at a command that needs further checks.

@@ -9,10 +9,10 @@ import (
 	"net"
 	"time"
 
-	"github.com/zsetd/zsetd/server/internal/admin"
-	"github.com/zsetd/zsetd/server/internal/config"
+	"github.com/zsetd/zsetd/server/internal/commands/admin"
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/transport"
+	"github.com/zsetd/zsetd/server/internal/engine/config"
+	"github.com/zsetd/zsetd/server/internal/peers/transport"
 )
 
 // Server is the keyspace, the command table, and the sessions of its clients.

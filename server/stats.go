@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/subscription"
+	"github.com/zsetd/zsetd/server/internal/engine/subscription"
 )
 
 // Stats are the counters of a server at one instant. Counters count since the server

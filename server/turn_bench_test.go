@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/base/process"
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/process"
 )
 
 // BenchmarkTurn is a pipeline of 16 commands, from the bytes that have arrived to

@@ -1,38 +1,37 @@
 package server
 
 import (
-	"github.com/zsetd/zsetd/server/internal/admin"
-	"github.com/zsetd/zsetd/server/internal/command"
-	"github.com/zsetd/zsetd/server/internal/commandlog"
+	"github.com/zsetd/zsetd/server/internal/commands/admin"
+	"github.com/zsetd/zsetd/server/internal/commands/data"
+	"github.com/zsetd/zsetd/server/internal/commands/pubsub"
+	"github.com/zsetd/zsetd/server/internal/commands/scripting"
+	"github.com/zsetd/zsetd/server/internal/commands/stream"
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/forward"
-	"github.com/zsetd/zsetd/server/internal/pubsub"
-	"github.com/zsetd/zsetd/server/internal/replication"
-	"github.com/zsetd/zsetd/server/internal/scripting"
-	"github.com/zsetd/zsetd/server/internal/stream"
-	"github.com/zsetd/zsetd/server/internal/transport"
+	"github.com/zsetd/zsetd/server/internal/peers/forward"
+	"github.com/zsetd/zsetd/server/internal/peers/replication"
+	"github.com/zsetd/zsetd/server/internal/peers/transport"
 )
 
 // families returns the rows of the command table. The file with the handlers of a
 // family declares its rows.
 func families() [][]engine.Command {
 	return [][]engine.Command{
-		command.SortedSetCommands(),
-		command.SortedSetExpireCommands(),
-		command.SortedSetTakeCommands(),
-		command.KeyCommands(),
-		command.DumpCommands(),
+		data.SortedSetCommands(),
+		data.SortedSetExpireCommands(),
+		data.SortedSetTakeCommands(),
+		data.KeyCommands(),
+		data.DumpCommands(),
 		admin.ObjectCommands(),
-		command.SortCommands(),
-		command.StringCommands(),
-		command.BitmapCommands(),
-		command.BitfieldCommands(),
-		command.HyperloglogCommands(),
-		command.GeoCommands(),
-		command.HashCommands(),
-		command.HashExpireCommands(),
-		command.SetCommands(),
-		command.ListCommands(),
+		data.SortCommands(),
+		data.StringCommands(),
+		data.BitmapCommands(),
+		data.BitfieldCommands(),
+		data.HyperloglogCommands(),
+		data.GeoCommands(),
+		data.HashCommands(),
+		data.HashExpireCommands(),
+		data.SetCommands(),
+		data.ListCommands(),
 		stream.Commands(),
 		stream.ReadCommands(),
 		stream.GroupCommands(),
@@ -48,7 +47,7 @@ func families() [][]engine.Command {
 		admin.ConfigCommands(),
 		admin.ClusterCommands(),
 		admin.ServerCommands(),
-		commandlog.Commands(),
+		admin.LogCommands(),
 		admin.SaveCommands(),
 		admin.DebugCommands(),
 		admin.ModuleCommands(),

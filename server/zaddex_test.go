@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/command"
+	"github.com/zsetd/zsetd/server/internal/commands/data"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/rerun"
-	"github.com/zsetd/zsetd/server/internal/score"
+	"github.com/zsetd/zsetd/server/internal/values/score"
 )
 
 // naiveSet is a reference implementation of ZADDEX on a map.
@@ -86,7 +86,7 @@ func (o *naiveZaddex) run(s naiveSet, now int64) string {
 		past := o.deadline != 0 && o.deadline <= now && !(o.enx && old.deadline != 0)
 		switch {
 		case math.IsNaN(score) && !past:
-			return "-" + command.ErrScoreNaN
+			return "-" + data.ErrScoreNaN
 		case there && (o.gt && score <= old.score || o.lt && score >= old.score):
 			continue
 		case past:

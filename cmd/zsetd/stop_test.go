@@ -189,7 +189,7 @@ func TestPanicStatus(t *testing.T) {
 		t.Errorf("the client has got %q", got)
 	}
 	child.Wait()
-	if status := child.ProcessState.ExitCode(); status != panicStatus || !strings.Contains(log.String(), "\ngithub.com/zsetd/zsetd/server/internal/admin.debugPanic(") {
+	if status := child.ProcessState.ExitCode(); status != panicStatus || !strings.Contains(log.String(), "\ngithub.com/zsetd/zsetd/server/internal/commands/admin.debugPanic(") {
 		t.Errorf("status %d, want %d; log: %s", status, panicStatus, log.Bytes())
 	}
 	child, _ = startChild(t, filepath.Join(dir, "s2"))

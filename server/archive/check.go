@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 )
 
 // Report is the result of [Check] for a sound file.

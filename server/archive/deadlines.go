@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 	"github.com/zsetd/zsetd/zset"
 )
 

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/zsetd/zsetd/server/internal/keyspace"
-	"github.com/zsetd/zsetd/server/internal/sequence"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
+	"github.com/zsetd/zsetd/server/internal/values/sequence"
 	"github.com/zsetd/zsetd/server/rdb"
 	"github.com/zsetd/zsetd/zset"
 )

@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/zsetd/zsetd/server/internal/journal"
-	"github.com/zsetd/zsetd/server/internal/packed"
+	"github.com/zsetd/zsetd/server/internal/values/journal"
+	"github.com/zsetd/zsetd/server/internal/values/packed"
 	"github.com/zsetd/zsetd/snapshot"
 )
 

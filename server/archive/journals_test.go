@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/zsetd/zsetd/server/internal/journal"
+	"github.com/zsetd/zsetd/server/internal/values/journal"
 )
 
 // TestJournals compares journals with a map, with so many keys that the table grows.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 	"github.com/zsetd/zsetd/snapshot"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server/archive"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 	"github.com/zsetd/zsetd/snapshot"
 	"github.com/zsetd/zsetd/zset"
 )

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/zsetd/zsetd/server/internal/journal"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
-	"github.com/zsetd/zsetd/server/internal/packed"
+	"github.com/zsetd/zsetd/server/internal/values/journal"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
+	"github.com/zsetd/zsetd/server/internal/values/packed"
 	"github.com/zsetd/zsetd/snapshot"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 	"github.com/zsetd/zsetd/snapshot"
 )
 

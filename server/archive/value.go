@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 	"github.com/zsetd/zsetd/snapshot"
 	"github.com/zsetd/zsetd/zset"
 )

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 	"github.com/zsetd/zsetd/snapshot"
 )
 

@@ -10,19 +10,19 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/zsetd/zsetd/server/internal/address"
-	"github.com/zsetd/zsetd/server/internal/keyslot"
+	"github.com/zsetd/zsetd/server/internal/base/keyslot"
+	"github.com/zsetd/zsetd/server/internal/peers/remote"
 )
 
 // An Endpoint is one side of a move: a server, a cluster, or a file.
 type Endpoint struct {
 	path string // of a file; then the other fields are empty
 	url  string // with the password
-	at   address.Address
+	at   remote.Address
 }
 
 // anyDatabase is the database of an endpoint that names none.
-const anyDatabase = address.AnyDatabase
+const anyDatabase = remote.AnyDatabase
 
 // ParseEndpoint reads an endpoint:
 //
@@ -36,9 +36,9 @@ func ParseEndpoint(text string) (Endpoint, error) {
 		if text == "" {
 			return Endpoint{}, errors.New("an empty path")
 		}
-		return Endpoint{path: text, at: address.Address{DB: anyDatabase}}, nil
+		return Endpoint{path: text, at: remote.Address{DB: anyDatabase}}, nil
 	}
-	a, err := address.Parse(text)
+	a, err := remote.ParseAddress(text)
 	return Endpoint{url: text, at: a}, err
 }
 

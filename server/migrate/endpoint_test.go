@@ -8,25 +8,25 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server"
-	"github.com/zsetd/zsetd/server/internal/address"
-	"github.com/zsetd/zsetd/server/internal/keyslot"
+	"github.com/zsetd/zsetd/server/internal/base/keyslot"
+	"github.com/zsetd/zsetd/server/internal/peers/remote"
 )
 
 // TestParseEndpoint checks the forms of endpoints, and what is refused.
 func TestParseEndpoint(t *testing.T) {
 	for text, want := range map[string]Endpoint{
-		"redis://h":                    {at: address.Address{Network: "tcp", Addrs: []string{"h:6379"}, DB: anyDatabase}},
-		"redis://h:1/3":                {at: address.Address{Network: "tcp", Addrs: []string{"h:1"}, DB: 3}},
-		"redis://[::1]:7":              {at: address.Address{Network: "tcp", Addrs: []string{"[::1]:7"}, DB: anyDatabase}},
-		"redis://:p%40ss@h:1":          {at: address.Address{Network: "tcp", Addrs: []string{"h:1"}, Password: "p@ss", DB: anyDatabase}},
-		"rediss://u:p@h:1":             {at: address.Address{Network: "tcp", Addrs: []string{"h:1"}, User: "u", Password: "p", Secure: true, DB: anyDatabase}},
-		"redis://a:1,b,c:3?cluster":    {at: address.Address{Network: "tcp", Addrs: []string{"a:1", "b:6379", "c:3"}, Cluster: true, DB: anyDatabase}},
-		"unix:/run/z.sock":             {at: address.Address{Network: "unix", Addrs: []string{"/run/z.sock"}, DB: anyDatabase}},
-		"unix:///run/z.sock":           {at: address.Address{Network: "unix", Addrs: []string{"/run/z.sock"}, DB: anyDatabase}},
-		"zsetd.db":                     {path: "zsetd.db", at: address.Address{DB: anyDatabase}},
-		"/data/dump.rdb":               {path: "/data/dump.rdb", at: address.Address{DB: anyDatabase}},
-		"redis://h/0?cluster":          {at: address.Address{Network: "tcp", Addrs: []string{"h:6379"}, Cluster: true}},
-		"redis://user:a:b@h:1?cluster": {at: address.Address{Network: "tcp", Addrs: []string{"h:1"}, User: "user", Password: "a:b", Cluster: true, DB: anyDatabase}},
+		"redis://h":                    {at: remote.Address{Network: "tcp", Addrs: []string{"h:6379"}, DB: anyDatabase}},
+		"redis://h:1/3":                {at: remote.Address{Network: "tcp", Addrs: []string{"h:1"}, DB: 3}},
+		"redis://[::1]:7":              {at: remote.Address{Network: "tcp", Addrs: []string{"[::1]:7"}, DB: anyDatabase}},
+		"redis://:p%40ss@h:1":          {at: remote.Address{Network: "tcp", Addrs: []string{"h:1"}, Password: "p@ss", DB: anyDatabase}},
+		"rediss://u:p@h:1":             {at: remote.Address{Network: "tcp", Addrs: []string{"h:1"}, User: "u", Password: "p", Secure: true, DB: anyDatabase}},
+		"redis://a:1,b,c:3?cluster":    {at: remote.Address{Network: "tcp", Addrs: []string{"a:1", "b:6379", "c:3"}, Cluster: true, DB: anyDatabase}},
+		"unix:/run/z.sock":             {at: remote.Address{Network: "unix", Addrs: []string{"/run/z.sock"}, DB: anyDatabase}},
+		"unix:///run/z.sock":           {at: remote.Address{Network: "unix", Addrs: []string{"/run/z.sock"}, DB: anyDatabase}},
+		"zsetd.db":                     {path: "zsetd.db", at: remote.Address{DB: anyDatabase}},
+		"/data/dump.rdb":               {path: "/data/dump.rdb", at: remote.Address{DB: anyDatabase}},
+		"redis://h/0?cluster":          {at: remote.Address{Network: "tcp", Addrs: []string{"h:6379"}, Cluster: true}},
+		"redis://user:a:b@h:1?cluster": {at: remote.Address{Network: "tcp", Addrs: []string{"h:1"}, User: "user", Password: "a:b", Cluster: true, DB: anyDatabase}},
 	} {
 		got, err := ParseEndpoint(text)
 		if err != nil {

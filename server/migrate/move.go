@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/archive"
-	"github.com/zsetd/zsetd/server/internal/psync"
+	"github.com/zsetd/zsetd/server/internal/peers/psync"
 )
 
 // move is one run of a move between servers.

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/zsetd/zsetd/server/internal/keyslot"
+	"github.com/zsetd/zsetd/server/internal/base/keyslot"
 )
 
 // StatePrefix begins the names of the keys in which a move keeps its progress at the

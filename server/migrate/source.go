@@ -16,9 +16,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/zsetd/zsetd/server/archive"
-	"github.com/zsetd/zsetd/server/internal/keyslot"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
-	"github.com/zsetd/zsetd/server/internal/psync"
+	"github.com/zsetd/zsetd/server/internal/base/keyslot"
+	"github.com/zsetd/zsetd/server/internal/peers/psync"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 	"github.com/zsetd/zsetd/server/rdb"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/archive"
-	"github.com/zsetd/zsetd/server/internal/psync"
+	"github.com/zsetd/zsetd/server/internal/peers/psync"
 )
 
 // applier turns the commands of one source's stream into calls of the target. They are

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/zsetd/zsetd/server"
-	"github.com/zsetd/zsetd/server/internal/psync"
+	"github.com/zsetd/zsetd/server/internal/peers/psync"
 	"github.com/zsetd/zsetd/server/servertest"
 )
 

@@ -3,8 +3,8 @@ package rdb
 import (
 	"encoding/binary"
 
-	"github.com/zsetd/zsetd/server/internal/keyspace"
-	"github.com/zsetd/zsetd/server/internal/sequence"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
+	"github.com/zsetd/zsetd/server/internal/values/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
 

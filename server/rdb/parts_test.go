@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/zsetd/zsetd/server/internal/keyspace"
-	"github.com/zsetd/zsetd/server/internal/sequence"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
+	"github.com/zsetd/zsetd/server/internal/values/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
 

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/zsetd/zsetd/server/internal/sequence"
+	"github.com/zsetd/zsetd/server/internal/values/sequence"
 )
 
 // A stream is its blocks, each the ID of its first entry and a listpack:

@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
-	"github.com/zsetd/zsetd/server/internal/sequence"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
+	"github.com/zsetd/zsetd/server/internal/values/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/longdouble"
+	"github.com/zsetd/zsetd/server/internal/values/longdouble"
 )
 
 // Deadline parses the timeout of a blocking command, in seconds, and returns its

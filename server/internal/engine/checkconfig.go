@@ -3,7 +3,7 @@ package engine
 import (
 	"fmt"
 
-	"github.com/zsetd/zsetd/server/internal/persist"
+	"github.com/zsetd/zsetd/server/internal/engine/persist"
 )
 
 // CheckConfig returns the error with which a start with these options would fail.

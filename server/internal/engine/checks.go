@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/acl"
+	"github.com/zsetd/zsetd/server/internal/engine/acl"
 )
 
 // check is a condition for running a command. A single command passes all checks, in

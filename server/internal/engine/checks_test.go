@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/config"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/engine/config"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 )
 
 // noTransport is a transport without listeners and connections.

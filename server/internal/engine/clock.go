@@ -1,11 +1,11 @@
 package engine
 
 import (
-	"github.com/zsetd/zsetd/server/internal/infotext"
+	"github.com/zsetd/zsetd/server/internal/engine/metrics"
 	"math"
 	"time"
 
-	"github.com/zsetd/zsetd/server/internal/clock"
+	"github.com/zsetd/zsetd/server/internal/base/clock"
 )
 
 // maxTimerInterval is the longest that the timer is set for; see package clock.
@@ -87,7 +87,7 @@ func (srv *Engine) shiftDeadlines(d time.Duration) {
 }
 
 // InfoClock writes the clock's fields of INFO.
-func (srv *Engine) InfoClock(t *infotext.Text) {
+func (srv *Engine) InfoClock(t *metrics.Text) {
 	t.Int("clock_steps", srv.Time.Steps())
 	t.Int("clock_difference_ms", srv.Time.Difference().Milliseconds())
 	t.Int("clock_suspended_seconds", int64(srv.Time.Suspended()/time.Second))

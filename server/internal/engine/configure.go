@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/config"
-	"github.com/zsetd/zsetd/server/internal/process"
-	"github.com/zsetd/zsetd/server/internal/slotstats"
+	"github.com/zsetd/zsetd/server/internal/base/process"
+	"github.com/zsetd/zsetd/server/internal/engine/config"
+	"github.com/zsetd/zsetd/server/internal/engine/metrics"
 )
 
 // inputLimits are the parameters that transports read without the lock.
@@ -132,7 +132,7 @@ func (srv *Engine) Reconfigure(next *config.Settings, given []string) (name, why
 	if err := checkForwardTo(next.ForwardTo); err != nil {
 		return "forward-to", err.Error()
 	}
-	if kinds, _ := slotstats.ParseKinds(next.ClusterSlotStats); kinds.Memory && !srv.SlotKinds.Memory {
+	if kinds, _ := metrics.ParseSlotKinds(next.ClusterSlotStats); kinds.Memory && !srv.SlotKinds.Memory {
 		return "cluster-slot-stats-enabled", errMemoryMetering
 	}
 	if next.KeyMemoryHistograms && !now.KeyMemoryHistograms {

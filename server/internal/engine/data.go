@@ -12,8 +12,8 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/archive"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
-	"github.com/zsetd/zsetd/server/internal/persist"
+	"github.com/zsetd/zsetd/server/internal/engine/persist"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 )
 
 // ErrServerClosed is returned by Serve, ListenAndServe, Do, Ready and what Dialer

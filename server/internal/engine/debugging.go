@@ -1,6 +1,6 @@
 package engine
 
-import "github.com/zsetd/zsetd/server/internal/keyspace"
+import "github.com/zsetd/zsetd/server/internal/values/keyspace"
 
 // Debugging is what DEBUG has changed for tests of the server.
 type Debugging struct {

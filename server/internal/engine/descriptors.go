@@ -3,8 +3,8 @@ package engine
 import (
 	"fmt"
 
-	"github.com/zsetd/zsetd/server/internal/config"
-	"github.com/zsetd/zsetd/server/internal/process"
+	"github.com/zsetd/zsetd/server/internal/base/process"
+	"github.com/zsetd/zsetd/server/internal/engine/config"
 )
 
 // reservedDescriptors is how many descriptors are reserved for purposes other than

@@ -159,7 +159,7 @@
 //
 // The keyspace knows the size of its keys and values, exact to the byte of the
 // allocator's size classes, because each insertion, removal and change is weighed in
-// constant time (internal/keyspace/weight.go). That sum plus the memory of clients is
+// constant time (internal/values/keyspace/weight.go). That sum plus the memory of clients is
 // used_memory, which maxmemory limits (maxmemory.go). Before a command, or before a
 // batch of short ones, keys are evicted until the sum is below the limit, for half a
 // millisecond at most; then the timer continues. Candidates are chosen as in Redis

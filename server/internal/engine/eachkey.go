@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/glob"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/base/glob"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 )
 
 // keysPerStep is how many keys an iterator visits in one lock hold.

@@ -14,16 +14,16 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/zsetd/zsetd/server/internal/acl"
-	"github.com/zsetd/zsetd/server/internal/address"
-	"github.com/zsetd/zsetd/server/internal/clock"
-	"github.com/zsetd/zsetd/server/internal/config"
-	"github.com/zsetd/zsetd/server/internal/keyslot"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
-	"github.com/zsetd/zsetd/server/internal/persist"
-	"github.com/zsetd/zsetd/server/internal/slotstats"
-	"github.com/zsetd/zsetd/server/internal/tracking"
-	"github.com/zsetd/zsetd/server/internal/version"
+	"github.com/zsetd/zsetd/server/internal/base/clock"
+	"github.com/zsetd/zsetd/server/internal/base/keyslot"
+	"github.com/zsetd/zsetd/server/internal/base/process"
+	"github.com/zsetd/zsetd/server/internal/engine/acl"
+	"github.com/zsetd/zsetd/server/internal/engine/config"
+	"github.com/zsetd/zsetd/server/internal/engine/metrics"
+	"github.com/zsetd/zsetd/server/internal/engine/persist"
+	"github.com/zsetd/zsetd/server/internal/engine/tracking"
+	"github.com/zsetd/zsetd/server/internal/peers/remote"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 	"github.com/zsetd/zsetd/server/rdb"
 )
 
@@ -165,7 +165,7 @@ type Parts struct {
 
 	// Forwarder makes the connections of forward-to, with the lock held; nil for an engine
 	// that ignores the parameter.
-	Forwarder func(*Engine, address.Address) Forwarder
+	Forwarder func(*Engine, remote.Address) Forwarder
 
 	// Transport makes the transport, before the engine runs any command.
 	Transport func(*Engine) (Transport, error)
@@ -183,7 +183,7 @@ func New(o Options, p Parts) (*Engine, error) {
 		databases = srv.Config.ClusterDatabases
 	}
 	srv.Keys = keyspace.New(int(databases), srv.hooks())
-	kinds, _ := slotstats.ParseKinds(srv.Config.ClusterSlotStats)
+	kinds, _ := metrics.ParseSlotKinds(srv.Config.ClusterSlotStats)
 	srv.Keys.CountMemory(kinds.Memory || srv.Config.KeyMemoryHistograms)
 	if srv.Config.ClusterEnabled {
 		srv.Cluster = newCluster()
@@ -215,8 +215,8 @@ func New(o Options, p Parts) (*Engine, error) {
 
 // logStart logs the server's version and files.
 func (srv *Engine) logStart() {
-	own, _, _ := version.Build()
-	args := []any{"version", own, "redis_version", version.Redis, "pid", os.Getpid()}
+	own, _, _ := process.Build()
+	args := []any{"version", own, "redis_version", process.RedisVersion, "pid", os.Getpid()}
 	if srv.ConfigFile != "" {
 		args = append(args, "config", srv.ConfigFile)
 	}

@@ -3,7 +3,7 @@ package engine
 import (
 	"strings"
 
-	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 )
 
 // The choice of the key to evict follows Redis 7.0: some keys of each database are

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 )
 
 // Expiry is a deadline as the options EX, PX, EXAT, PXAT, KEEPTTL and PERSIST of a

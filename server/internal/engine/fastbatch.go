@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/histogram"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
+	"github.com/zsetd/zsetd/server/internal/engine/metrics"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -204,7 +204,7 @@ func (srv *Engine) accountFastBatch(c *Call, ran []*Command) {
 	srv.Commands += int64(len(others))
 	srv.CommandTime += took - last
 	c.Session.ran += int64(len(others))
-	bucket := histogram.Bucket(share)
+	bucket := metrics.Bucket(share)
 	for _, cmd := range others {
 		cmd.Stats.ran(share, bucket, srv.Config.LatencyTracking)
 	}

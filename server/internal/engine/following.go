@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
-	"github.com/zsetd/zsetd/server/internal/persist"
+	"github.com/zsetd/zsetd/server/internal/engine/persist"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 )
 
 // following is the state of a server as a replica, as far as the engine asks it. Package

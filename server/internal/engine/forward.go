@@ -8,10 +8,9 @@ import (
 	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/acl"
-	"github.com/zsetd/zsetd/server/internal/address"
-	"github.com/zsetd/zsetd/server/internal/remote"
-	"github.com/zsetd/zsetd/server/internal/subscription"
+	"github.com/zsetd/zsetd/server/internal/engine/acl"
+	"github.com/zsetd/zsetd/server/internal/engine/subscription"
+	"github.com/zsetd/zsetd/server/internal/peers/remote"
 )
 
 // Forwarding: the data have moved to another server or cluster (parameter forward-to),
@@ -59,7 +58,7 @@ type Upstream interface {
 type forwarding struct {
 	forwarder    Forwarder // nil while the server answers itself
 	forwardedTo  string    // the value of forward-to that is in effect
-	newForwarder func(*Engine, address.Address) Forwarder
+	newForwarder func(*Engine, remote.Address) Forwarder
 	preparing    bool  // commands on data wait until the clients' subscriptions exist at the new home
 	Forwarded    int64 // commands so far
 }
@@ -395,7 +394,7 @@ func (srv *Engine) applyForwarding() {
 		srv.Unpause()
 		return
 	}
-	home, err := address.Parse(to)
+	home, err := remote.ParseAddress(to)
 	if err != nil {
 		panic("BUG: forward-to: " + err.Error()) // checkForwardTo accepts no other
 	}
@@ -410,8 +409,8 @@ func checkForwardTo(value string) error {
 	if value == "" {
 		return nil
 	}
-	home, err := address.Parse(value)
-	if err == nil && home.DB != address.AnyDatabase && !home.Cluster {
+	home, err := remote.ParseAddress(value)
+	if err == nil && home.DB != remote.AnyDatabase && !home.Cluster {
 		err = errors.New("the address must not name a database")
 	}
 	return err
@@ -423,7 +422,7 @@ func (srv *Engine) ForwardsTo() string {
 	if srv.forwarder == nil {
 		return ""
 	}
-	home, _ := address.Parse(srv.forwardedTo)
+	home, _ := remote.ParseAddress(srv.forwardedTo)
 	return home.String()
 }
 

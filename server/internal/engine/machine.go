@@ -1,6 +1,6 @@
 package engine
 
-import "github.com/zsetd/zsetd/server/internal/clock"
+import "github.com/zsetd/zsetd/server/internal/base/clock"
 
 // Machine is the parts of a machine that a simulation replaces. A nil field leaves the
 // part of the system in its place.

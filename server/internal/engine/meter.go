@@ -4,9 +4,8 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/hotkeys"
-	"github.com/zsetd/zsetd/server/internal/keyslot"
-	"github.com/zsetd/zsetd/server/internal/slotstats"
+	"github.com/zsetd/zsetd/server/internal/base/keyslot"
+	"github.com/zsetd/zsetd/server/internal/engine/metrics"
 )
 
 // Metering measures commands by their keys: for CLUSTER SLOT-STATS, and for HOTKEYS. While
@@ -14,9 +13,9 @@ import (
 
 // metering is what is measured.
 type metering struct {
-	SlotKinds slotstats.Kinds
-	SlotStats *slotstats.Stats // nil unless a node of a cluster counts time or bytes
-	HotKeys   *hotkeys.Session // nil without HOTKEYS START
+	SlotKinds metrics.SlotKinds
+	SlotStats *metrics.SlotStats // nil unless a node of a cluster counts time or bytes
+	HotKeys   *metrics.HotKeys   // nil without HOTKEYS START
 }
 
 // metered is the state of metering in a session.
@@ -33,7 +32,7 @@ func (srv *Engine) meters() bool {
 
 // limitMetering applies the parameters cluster-slot-stats-enabled and key-memory-histograms.
 func (srv *Engine) limitMetering() {
-	srv.SlotKinds, _ = slotstats.ParseKinds(srv.Config.ClusterSlotStats)
+	srv.SlotKinds, _ = metrics.ParseSlotKinds(srv.Config.ClusterSlotStats)
 	if !srv.SlotKinds.Memory && !srv.Config.KeyMemoryHistograms {
 		srv.Keys.CountMemory(false)
 	}
@@ -41,7 +40,7 @@ func (srv *Engine) limitMetering() {
 	case !on:
 		srv.SlotStats = nil
 	case srv.SlotStats == nil:
-		srv.SlotStats = new(slotstats.Stats)
+		srv.SlotStats = new(metrics.SlotStats)
 	}
 }
 
@@ -64,7 +63,7 @@ func (srv *Engine) keysOf(cmd *Command, argv [][]byte) (keys [][]byte, slot int)
 func (s *Session) meter(cmd *Command, argv [][]byte, mark int, took time.Duration) {
 	srv := s.Engine
 	keys, slot := srv.keysOf(cmd, argv)
-	w := slotstats.Work{Time: took, In: protocol.RequestSize(argv), Out: int64(max(0, s.Out.Len()-mark))}
+	w := metrics.Work{Time: took, In: protocol.RequestSize(argv), Out: int64(max(0, s.Out.Len()-mark))}
 	if srv.HotKeys != nil && len(keys) > 0 && srv.HotKeys.Active(srv.At) {
 		srv.HotKeys.Measure(keys, slot, w.Time, w.In+w.Out, srv.Rand.Uint64())
 	}
@@ -93,7 +92,7 @@ func (s *Session) meter(cmd *Command, argv [][]byte, mark int, took time.Duratio
 // meterMessage counts a message to a subscriber of a sharded channel.
 func (srv *Engine) meterMessage(channel string, size int) {
 	if srv.SlotStats != nil {
-		srv.SlotStats.Add(keyslot.Of(channel), slotstats.Work{Out: int64(size)})
+		srv.SlotStats.Add(keyslot.Of(channel), metrics.Work{Out: int64(size)})
 	}
 }
 

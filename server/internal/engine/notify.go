@@ -6,9 +6,8 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
-	"github.com/zsetd/zsetd/server/internal/memberlist"
-	"github.com/zsetd/zsetd/server/internal/subscription"
+	"github.com/zsetd/zsetd/server/internal/engine/subscription"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 )
 
 // EventClass is a set of kinds of keyspace events: the flags of the parameter
@@ -143,7 +142,7 @@ func (srv *Engine) notifyKeyspace(e *effect) {
 	// A newline ends the key in the name of such a channel.
 	if on&classSubkeyspaceitem != 0 && strings.IndexByte(e.key, '\n') < 0 {
 		prefix := "__subkeyspaceitem" + at + e.key + "\n"
-		for member := range memberlist.Each(e.members) {
+		for member := range eachMember(e.members) {
 			srv.deliver(channelMessage, prefix+member, e.event)
 		}
 	}

@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
-	"github.com/zsetd/zsetd/server/internal/subscription"
+	"github.com/zsetd/zsetd/server/internal/engine/subscription"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 )
 
 // pubsub is the server's subscriptions, and the message that is being delivered.

@@ -3,8 +3,8 @@ package engine
 import (
 	"time"
 
-	"github.com/zsetd/zsetd/server/internal/keyspace"
-	"github.com/zsetd/zsetd/server/internal/persist"
+	"github.com/zsetd/zsetd/server/internal/engine/persist"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 )
 
 // StreamPosition is a position in a stream of replication: its ID, its offset in bytes,

@@ -10,11 +10,10 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/acl"
-	"github.com/zsetd/zsetd/server/internal/clock"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
-	"github.com/zsetd/zsetd/server/internal/script"
-	"github.com/zsetd/zsetd/server/internal/scriptcache"
+	"github.com/zsetd/zsetd/server/internal/base/clock"
+	"github.com/zsetd/zsetd/server/internal/engine/acl"
+	"github.com/zsetd/zsetd/server/internal/lua/script"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 )
 
 // A script runs in the commit scope of its command. The commands of redis.call are
@@ -33,7 +32,7 @@ import (
 // scripting is the server's state of scripts and functions.
 type scripting struct {
 	State    *script.State // of EVAL; nil until first used
-	Cache    scriptcache.Cache[*EvalScript]
+	Cache    scriptCache[*EvalScript]
 	Session  *Session
 	Running  *ScriptRun
 	AllowAll bool // DEBUG SET-DISABLE-DENY-SCRIPTS

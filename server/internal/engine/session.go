@@ -4,10 +4,10 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/acl"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
-	"github.com/zsetd/zsetd/server/internal/subscription"
-	"github.com/zsetd/zsetd/server/internal/tracking"
+	"github.com/zsetd/zsetd/server/internal/engine/acl"
+	"github.com/zsetd/zsetd/server/internal/engine/subscription"
+	"github.com/zsetd/zsetd/server/internal/engine/tracking"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 )
 
 // Session is one client: its database, protocol version, transaction, watches,

@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/config"
-	"github.com/zsetd/zsetd/server/internal/keyslot"
+	"github.com/zsetd/zsetd/server/internal/base/keyslot"
+	"github.com/zsetd/zsetd/server/internal/engine/config"
 )
 
 // Cluster is the state of the node; nil if cluster-enabled is no.

@@ -7,15 +7,14 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/histogram"
-	"github.com/zsetd/zsetd/server/internal/latencylog"
+	"github.com/zsetd/zsetd/server/internal/engine/metrics"
 )
 
 // stats are the counters behind INFO. Those without a note are guarded by the
 // server's lock.
 type stats struct {
 	Slow, LargeRequests, LargeReplies CommandLog
-	Latency                           latencylog.Log
+	Latency                           metrics.LatencyLog
 
 	Commands       int64
 	ApartCommands  int64 // in no other counter; see Session.countsApart
@@ -34,10 +33,10 @@ type stats struct {
 type keyStats struct {
 	ExpiredKeys    int64
 	ExpiredMembers int64
-	SweptKeys      int64               // the part of ExpiredKeys that no command has removed
-	SweptMembers   int64               // of ExpiredMembers
-	ExpiryLag      histogram.Histogram // from a deadline to its sweep
-	SweepTime      time.Duration       // spent on removing keys past their deadline
+	SweptKeys      int64             // the part of ExpiredKeys that no command has removed
+	SweptMembers   int64             // of ExpiredMembers
+	ExpiryLag      metrics.Histogram // from a deadline to its sweep
+	SweepTime      time.Duration     // spent on removing keys past their deadline
 	EvictedKeys    int64
 	memoryExceeded time.Duration // for how long maxmemory was exceeded
 	PeakMemory     int64
@@ -91,9 +90,9 @@ type rates struct {
 type commandStats struct {
 	Calls     int64
 	Time      time.Duration
-	Rejected  int64                // refused before they ran
-	Failed    int64                // replied an error
-	Histogram *histogram.Histogram // nil before the first tracked call
+	Rejected  int64              // refused before they ran
+	Failed    int64              // replied an error
+	Histogram *metrics.Histogram // nil before the first tracked call
 }
 
 // sample is the counters at one instant.
@@ -148,7 +147,7 @@ func (srv *Engine) record(c *Call, took time.Duration, event string) {
 	srv.Commands++
 	srv.CommandTime += took
 	c.Session.ran++
-	c.Command.Stats.ran(took, histogram.Bucket(took), srv.Config.LatencyTracking)
+	c.Command.Stats.ran(took, metrics.Bucket(took), srv.Config.LatencyTracking)
 	cfg := &srv.Config
 	srv.Slow.note(c, now, took.Microseconds(), cfg.SlowlogSlowerThan, cfg.SlowlogMaxLen)
 	if cfg.LogRequestsFrom >= 0 && !c.OfScript {
@@ -167,7 +166,7 @@ func (st *commandStats) ran(took time.Duration, bucket int, tracked bool) {
 	st.Time += took
 	if tracked {
 		if st.Histogram == nil {
-			st.Histogram = new(histogram.Histogram)
+			st.Histogram = new(metrics.Histogram)
 		}
 		st.Histogram.Total++
 		st.Histogram.Buckets[bucket]++

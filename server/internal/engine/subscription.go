@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/subscription"
+	"github.com/zsetd/zsetd/server/internal/engine/subscription"
 )
 
 // Message is a message that was published to a channel.

@@ -7,11 +7,10 @@ import (
 	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/acl"
-	"github.com/zsetd/zsetd/server/internal/config"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
-	"github.com/zsetd/zsetd/server/internal/nameindex"
-	"github.com/zsetd/zsetd/server/internal/version"
+	"github.com/zsetd/zsetd/server/internal/base/process"
+	"github.com/zsetd/zsetd/server/internal/engine/acl"
+	"github.com/zsetd/zsetd/server/internal/engine/config"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 )
 
 // Command is a row of facts and its handler. A container such as CONFIG has
@@ -73,7 +72,7 @@ type entry struct {
 // WrongArity is the error for too few or too many arguments: Redis's, plus the
 // syntax for a command that Redis does not have.
 func (c *Command) WrongArity() string {
-	if c.Since != version.Extension {
+	if c.Since != process.ExtensionVersion {
 		return WrongArity(c.Name)
 	}
 	return WrongArity(c.Name) + ": " + strings.ToUpper(c.Name) + " " + protocol.PlainSyntax(c.Syntax)
@@ -82,9 +81,9 @@ func (c *Command) WrongArity() string {
 // table looks up commands by name.
 type table struct {
 	ByName map[string]*Command
-	Index  nameindex.Index[Command] // of ByName
-	Rows   []*Command               // in the order of families
-	Access *acl.Commands            // Rows, as the ACL knows them
+	Index  nameIndex[Command] // of ByName
+	Rows   []*Command         // in the order of families
+	Access *acl.Commands      // Rows, as the ACL knows them
 }
 
 // NewTable compiles the rows of some families.
@@ -104,7 +103,7 @@ func NewTable(families [][]Command) *table {
 	}
 	t.Access = acl.NewCommands(specs)
 	t.Each(func(c *Command) { c.Access = t.Access.Named(c.Name) })
-	t.Index = nameindex.New(t.ByName)
+	t.Index = newNameIndex(t.ByName)
 	return t
 }
 
@@ -154,7 +153,7 @@ func (t *table) Rename(pairs string) error {
 		}
 		t.ByName[name] = c
 	}
-	t.Index = nameindex.New(t.ByName)
+	t.Index = newNameIndex(t.ByName)
 	return nil
 }
 
@@ -184,7 +183,7 @@ func (t *table) Find(argv [][]byte) (c *Command, names int) {
 	if c.ByArg == nil || len(argv) < 2 {
 		return c, 1
 	}
-	if sub := nameindex.Lookup(c.ByArg, argv[1]); sub != nil {
+	if sub := lookupName(c.ByArg, argv[1]); sub != nil {
 		return sub, 2
 	}
 	return c, 1
@@ -197,10 +196,10 @@ func (t *table) Named(name []byte) *Command {
 		if b != '|' {
 			continue
 		}
-		if c := nameindex.Lookup(t.ByName, name[:i]); c != nil && c.ByArg != nil {
-			return nameindex.Lookup(c.ByArg, name[i+1:])
+		if c := lookupName(t.ByName, name[:i]); c != nil && c.ByArg != nil {
+			return lookupName(c.ByArg, name[i+1:])
 		}
 		return nil
 	}
-	return nameindex.Lookup(t.ByName, name)
+	return lookupName(t.ByName, name)
 }

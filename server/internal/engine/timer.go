@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/zsetd/zsetd/server/internal/score"
+	"github.com/zsetd/zsetd/server/internal/values/score"
 )
 
 // timers are the server's one timer and what it is set for, besides the timers of

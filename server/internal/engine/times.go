@@ -2,7 +2,7 @@ package engine
 
 import (
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/score"
+	"github.com/zsetd/zsetd/server/internal/values/score"
 )
 
 // ReadTime parses a time of the given unit: a number or, if the unit is absolute, a

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/tracking"
+	"github.com/zsetd/zsetd/server/internal/engine/tracking"
 )
 
 // Client-side caching, CLIENT TRACKING (package tracking). The server sends a client an

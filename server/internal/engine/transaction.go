@@ -4,7 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/acl"
+	"github.com/zsetd/zsetd/server/internal/engine/acl"
 )
 
 // TransactionCommands returns the rows of the transaction commands.

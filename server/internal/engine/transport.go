@@ -5,7 +5,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/zsetd/zsetd/server/internal/config"
+	"github.com/zsetd/zsetd/server/internal/engine/config"
 )
 
 // Transport is the part of a server that opens listeners and serves connections, as far

@@ -4,10 +4,9 @@ import (
 	"slices"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/clock"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
-	"github.com/zsetd/zsetd/server/internal/memberlist"
-	"github.com/zsetd/zsetd/server/internal/tracking"
+	"github.com/zsetd/zsetd/server/internal/base/clock"
+	"github.com/zsetd/zsetd/server/internal/engine/tracking"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 )
 
 // commitScope is the commit scope: one command, one EXEC, one script, one sweep of expired
@@ -31,7 +30,7 @@ type commitScope struct {
 	Shown   clock.Held // the time that commands show
 	running
 
-	Members      []byte              // members that the effects touch; see memberlist
+	Members      []byte              // members that the effects touch; see memberlist.go.go
 	MembersTaken int                 // how many bytes of members belong to effects
 	seen         map[string]struct{} // members that touchedOnce has recorded for the next event
 }
@@ -211,7 +210,7 @@ func (u *commitScope) followed(db int, key string, class EventClass, event strin
 // member that they remove from a key, then changed.
 func (u *commitScope) touched(class EventClass, member []byte) {
 	if u.srv.subkeys&class != 0 {
-		u.Members = memberlist.Append(u.Members, u.MembersTaken == len(u.Members), member)
+		u.Members = appendMember(u.Members, u.MembersTaken == len(u.Members), member)
 	}
 }
 

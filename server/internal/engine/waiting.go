@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/keyspace"
-	"github.com/zsetd/zsetd/server/internal/memberlist"
-	"github.com/zsetd/zsetd/server/internal/score"
-	"github.com/zsetd/zsetd/server/internal/sequence"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
+	"github.com/zsetd/zsetd/server/internal/values/score"
+	"github.com/zsetd/zsetd/server/internal/values/sequence"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -255,7 +254,7 @@ func (u *commitScope) markLines(q *queue, e *effect) {
 		}
 	default:
 		if s, ok := u.srv.valueOf(q).(*zset.Set); ok {
-			for member := range memberlist.Each(e.members) {
+			for member := range eachMember(e.members) {
 				if at, ok := s.Score(member); ok {
 					if l := q.Groups[point(at)]; l != nil {
 						l.mark()

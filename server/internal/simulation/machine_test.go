@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/zsetd/zsetd/server/internal/clock"
+	"github.com/zsetd/zsetd/server/internal/base/clock"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )

@@ -1,0 +1,116 @@
+package admin
+
+import (
+	"math"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
+)
+
+func commandLogRow() engine.Command {
+	const kind = "SLOW|LARGE-REQUEST|LARGE-REPLY"
+	return engine.Command{Facts: protocol.Facts{
+		Name: "commandlog", Arity: -2,
+		Group: "server", Since: "8.1.0", Complexity: "That of the subcommand",
+		Summary: "Logs of slow commands, large requests and large replies",
+	}, Subcommands: []engine.Command{
+		{Facts: protocol.Facts{
+			Name: "commandlog|get", Arity: 4, Flags: "admin loading stale",
+			Group: "server", Since: "8.1.0", Tips: "request_policy:all_nodes nondeterministic_output",
+			Complexity: "O(N), N entries returned",
+			Summary:    "Latest entries of a log",
+			Syntax:     "count " + kind,
+		}, Run: commandLogGet},
+		{Facts: protocol.Facts{
+			Name: "commandlog|help", Arity: 2, Flags: "loading stale",
+			Group: "server", Since: "8.1.0", Complexity: "O(1)",
+			Summary: "List the subcommands",
+		}, Run: commandLogHelp},
+		{Facts: protocol.Facts{
+			Name: "commandlog|len", Arity: 3, Flags: "admin loading stale",
+			Group: "server", Since: "8.1.0", Tips: "request_policy:all_nodes response_policy:agg_sum nondeterministic_output",
+			Complexity: "O(1)",
+			Summary:    "Number of entries of a log",
+			Syntax:     kind,
+		}, Run: commandLogLen},
+		{Facts: protocol.Facts{
+			Name: "commandlog|reset", Arity: 3, Flags: "admin loading stale",
+			Group: "server", Since: "8.1.0", Tips: "request_policy:all_nodes response_policy:all_succeeded",
+			Complexity: "O(1)",
+			Summary:    "Empty a log",
+			Syntax:     kind,
+		}, Run: commandLogReset},
+	}}
+}
+
+func commandLogGet(c *engine.Call) {
+	count := readCount(c)
+	if l := readLog(c); c.OK() {
+		showLog(c, l, count)
+	}
+}
+
+func commandLogLen(c *engine.Call) {
+	if l := readLog(c); c.OK() {
+		c.Reply.Int(int64(len(l.Entries)))
+	}
+}
+
+func commandLogReset(c *engine.Call) {
+	if l := readLog(c); c.OK() {
+		l.Entries = nil
+		c.Reply.OK()
+	}
+}
+
+func commandLogHelp(c *engine.Call) {
+	c.Help("GET <count> <type>",
+		"    The latest <count> entries (-1: all of them) of the log <type>, slow,",
+		"    large-request or large-reply, each with its ID, Unix time, duration in",
+		"    microseconds or size in bytes, arguments, and the client's address and name.",
+		"LEN <type>",
+		"    The number of entries.",
+		"RESET <type>",
+		"    Delete all entries.")
+}
+
+// readCount reads a number of entries, or -1 for all.
+func readCount(c *engine.Call) int64 {
+	return c.IntIn(-1, math.MaxInt64, "ERR count should be greater than or equal to -1")
+}
+
+// readLog reads the name of a log.
+func readLog(c *engine.Call) *engine.CommandLog {
+	switch {
+	case c.Is("SLOW"):
+		return &c.Engine.Slow
+	case c.Is("LARGE-REQUEST"):
+		return &c.Engine.LargeRequests
+	case c.Is("LARGE-REPLY"):
+		return &c.Engine.LargeReplies
+	}
+	c.Fail("ERR type should be one of the following: slow, large-request, large-reply")
+	return nil
+}
+
+// showLog replies the newest count entries of a log, or all if count is -1.
+func showLog(c *engine.Call, l *engine.CommandLog, count int64) {
+	entries := l.Entries
+	if count >= 0 && count < int64(len(entries)) {
+		entries = entries[int64(len(entries))-count:]
+	}
+	c.Reply.Array(len(entries))
+	for i := len(entries) - 1; i >= 0; i-- {
+		e := &entries[i]
+		c.Reply.Array(6)
+		c.Reply.Int(e.ID)
+		c.Reply.Int(e.At)
+		c.Reply.Int(e.Value)
+		c.Reply.Array(len(e.Argv))
+		for _, arg := range e.Argv {
+			c.Reply.BulkString(arg)
+		}
+		c.Reply.BulkString(e.Addr)
+		c.Reply.BulkString(e.Name)
+	}
+}

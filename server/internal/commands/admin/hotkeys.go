@@ -1,0 +1,292 @@
+package admin
+
+import (
+	"math"
+	"time"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/base/keyslot"
+	"github.com/zsetd/zsetd/server/internal/base/process"
+	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/engine/metrics"
+)
+
+func hotkeysRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hotkeys", Arity: -2,
+		Group: "server", Since: "8.6.0", Complexity: "That of the subcommand",
+		Summary: "Keys that take the most processor time or bytes of the network",
+	}, Subcommands: []engine.Command{
+		hotkeysGetRow(),
+		hotkeysHelpRow(),
+		hotkeysResetRow(),
+		hotkeysStartRow(),
+		hotkeysStopRow(),
+	}}
+}
+
+func hotkeysStartRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hotkeys|start", Arity: -2, Flags: "admin noscript",
+		Group: "server", Since: "8.6.0", Tips: "request_policy:special", Complexity: "O(1)",
+		Summary: "Begin to measure",
+		Syntax:  "METRICS metrics:(count:integer [CPU] [NET]) [COUNT k:integer] [DURATION seconds:integer] [SAMPLE ratio:integer] [SLOTS slots:(count:integer slot:integer [slot ...])]",
+	}, Run: hotkeysStart}
+}
+
+func hotkeysStart(c *engine.Call) {
+	o := metrics.HotKeysOptions{Count: 10, Sample: 1}
+	if !c.Is("METRICS") || !c.More() {
+		c.Fail("ERR METRICS parameter is required")
+	}
+	hotkeysMetrics(c, &o)
+	for c.More() {
+		switch {
+		case c.Len() < 2:
+			c.Fail(protocol.ErrSyntax)
+		case c.Is("COUNT"):
+			o.Count = int(c.IntIn(1, 64, "ERR COUNT must be between 1 and 64"))
+		case c.Is("DURATION"):
+			o.Duration = time.Duration(c.IntIn(1, 1e6, "ERR DURATION must be between 1 and 1000000")) * time.Second
+		case c.Is("SAMPLE"):
+			o.Sample = c.IntIn(1, math.MaxInt64, "ERR SAMPLE ratio must be positive")
+		case c.Is("SLOTS"):
+			hotkeysSlots(c, &o)
+		default:
+			c.Fail(protocol.ErrSyntax)
+		}
+	}
+	srv := c.Engine
+	if srv.HotKeys != nil && srv.HotKeys.Active(srv.At) {
+		c.Fail("ERR hotkey tracking session already in progress")
+	}
+	if !c.OK() {
+		return
+	}
+	srv.HotKeys = metrics.NewHotKeys(o, srv.At, process.CPUTime)
+	c.Reply.OK()
+}
+
+// hotkeysMetrics parses the metrics. It ignores names that it does not know, beside one that
+// it does.
+func hotkeysMetrics(c *engine.Call, o *metrics.HotKeysOptions) {
+	n := c.IntIn(1, 2, "ERR METRICS count must be > 0 and <= 2")
+	for i := int64(0); i < n && c.Err() == ""; i++ {
+		switch {
+		case c.Len() == 0:
+			c.Fail("ERR METRICS count does not match number of metric types provided")
+		case c.Is("CPU"):
+			if o.TimeOf {
+				c.Fail("ERR METRICS CPU defined more than once!")
+			}
+			o.TimeOf = true
+		case c.Is("NET"):
+			if o.BytesOf {
+				c.Fail("ERR METRICS NET defined more than once!")
+			}
+			o.BytesOf = true
+		default:
+			c.Bytes()
+		}
+	}
+	if c.Err() == "" && !o.TimeOf && !o.BytesOf {
+		c.Fail("ERR METRICS no valid metrics passed. Supported: CPU|NET")
+	}
+}
+
+// hotkeysSlots parses the slots of a node of a cluster.
+func hotkeysSlots(c *engine.Call, o *metrics.HotKeysOptions) {
+	switch {
+	case c.Engine.Cluster == nil:
+		c.Fail("ERR SLOTS parameter cannot be used in non-cluster mode")
+	case o.Slots != nil:
+		c.Fail("ERR SLOTS parameter already specified")
+	}
+	n := c.IntIn(1, keyslot.Count, "ERR SLOTS count must be between 1 and 16384")
+	if c.Err() == "" && n > int64(c.Len()) {
+		c.Fail("ERR not enough slot numbers provided")
+	}
+	o.Slots = make([]bool, keyslot.Count)
+	for i := int64(0); i < n && c.Err() == ""; i++ {
+		at := slot(c)
+		switch {
+		case c.Err() != "":
+			return
+		case !c.Engine.Cluster.Served[at]:
+			c.Fail("ERR slot " + string(c.Peek(-1)) + " not handled by this node")
+		case o.Slots[at]:
+			c.Fail("ERR duplicate slot number")
+		}
+		o.Slots[at] = true
+	}
+}
+
+func hotkeysStopRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hotkeys|stop", Arity: 2, Flags: "admin noscript",
+		Group: "server", Since: "8.6.0", Tips: "request_policy:special", Complexity: "O(1)",
+		Summary: "End the measurement, and keep its results",
+	}, Run: hotkeysStop}
+}
+
+func hotkeysStop(c *engine.Call) {
+	s := c.Engine.HotKeys
+	if s == nil || !s.Active(c.Engine.At) {
+		c.Reply.Null()
+		return
+	}
+	s.Stop(c.Engine.At)
+	c.Reply.OK()
+}
+
+func hotkeysResetRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hotkeys|reset", Arity: 2, Flags: "admin noscript",
+		Group: "server", Since: "8.6.0", Tips: "request_policy:special", Complexity: "O(1)",
+		Summary: "Forget the results of a measurement that has ended",
+	}, Run: hotkeysReset}
+}
+
+func hotkeysReset(c *engine.Call) {
+	if s := c.Engine.HotKeys; s != nil && s.Active(c.Engine.At) {
+		c.Reply.Error("ERR hotkey tracking session in progress, stop tracking first")
+		return
+	}
+	c.Engine.HotKeys = nil
+	c.Reply.OK()
+}
+
+func hotkeysGetRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hotkeys|get", Arity: 2, Flags: "admin noscript",
+		Group: "server", Since: "8.6.0", Tips: "nondeterministic_output request_policy:special response_policy:special",
+		Complexity: "O(K log K), K keys that are counted",
+		Summary:    "Keys that take the most, as far as measured",
+	}, Run: hotkeysGet}
+}
+
+// field is a field of HOTKEYS GET.
+type field struct {
+	name  string
+	write func()
+}
+
+func hotkeysGet(c *engine.Call) {
+	srv, s := c.Engine, c.Engine.HotKeys
+	if s == nil {
+		c.Reply.Null()
+		return
+	}
+	var fields []field
+	number := func(name string, n int64) { fields = append(fields, field{name, func() { c.Reply.Int(n) }}) }
+	list := func(name string, t *metrics.Top, unit int64) {
+		fields = append(fields, field{name, func() {
+			top := t.Largest(s.Count)
+			c.Reply.Array(2 * len(top))
+			for _, e := range top {
+				c.Reply.BulkString(e.Key)
+				c.Reply.Int((e.Sum + unit - 1) / unit)
+			}
+		}})
+	}
+	active := s.Active(srv.At)
+	number("tracking-active", btoi(active))
+	number("sample-ratio", s.Sample)
+	fields = append(fields, field{"selected-slots", func() { writeSlots(c, s) }})
+	if s.Slots != nil && s.Sample > 1 {
+		number("sampled-commands-selected-slots-us", s.Sampled.Time.Microseconds())
+	}
+	if s.Slots != nil {
+		number("all-commands-selected-slots-us", s.Chosen.Time.Microseconds())
+	}
+	number("all-commands-all-slots-us", s.All.Time.Microseconds())
+	if s.Slots != nil && s.Sample > 1 {
+		number("net-bytes-sampled-commands-selected-slots", s.Sampled.Bytes)
+	}
+	if s.Slots != nil {
+		number("net-bytes-all-commands-selected-slots", s.Chosen.Bytes)
+	}
+	number("net-bytes-all-commands-all-slots", s.All.Bytes)
+	number("collection-start-time-unix-ms", s.Start.UnixMilli())
+	number("collection-duration-ms", s.Lasted(srv.At).Milliseconds())
+	if s.CPU != nil {
+		system, user := s.Processor()
+		number("total-cpu-time-user-ms", user.Milliseconds())
+		number("total-cpu-time-sys-ms", system.Milliseconds())
+	}
+	if s.Net != nil {
+		number("total-net-bytes", s.Net.Sum)
+	}
+	if s.CPU != nil {
+		list("by-cpu-time-us", s.CPU, int64(time.Microsecond))
+	}
+	if s.Net != nil {
+		list("by-net-bytes", s.Net, 1)
+	}
+	c.Reply.Array(1)
+	c.Reply.Map(len(fields))
+	for _, f := range fields {
+		c.Reply.BulkString(f.name)
+		f.write()
+	}
+}
+
+// writeSlots writes the ranges of the slots whose keys are measured.
+func writeSlots(c *engine.Call, s *metrics.HotKeys) {
+	chosen := s.Slots
+	if cl := c.Engine.Cluster; chosen == nil && cl != nil {
+		chosen = cl.Served[:]
+	}
+	var ranges [][]int
+	for i := range keyslot.Count {
+		if chosen != nil && !chosen[i] {
+			continue
+		}
+		if n := len(ranges); n > 0 && ranges[n-1][1] == i-1 {
+			ranges[n-1][1] = i
+		} else {
+			ranges = append(ranges, []int{i, i})
+		}
+	}
+	c.Reply.Array(len(ranges))
+	for _, r := range ranges {
+		if r[0] == r[1] {
+			r = r[:1]
+		}
+		c.Reply.Array(len(r))
+		for _, n := range r {
+			c.Reply.Int(int64(n))
+		}
+	}
+}
+
+func hotkeysHelpRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "hotkeys|help", Arity: 2, Flags: "loading stale",
+		Group: "server", Since: "8.6.1", Complexity: "O(1)",
+		Summary: "List the subcommands",
+	}, Run: hotkeysHelp}
+}
+
+func hotkeysHelp(c *engine.Call) {
+	c.Help("START <METRICS count [CPU] [NET]> [COUNT k] [DURATION duration] [SAMPLE ratio] [SLOTS count slot...]",
+		"    Begin to measure processor time (CPU), bytes of commands and replies (NET), or both:",
+		"    * COUNT k: report so many keys (default: 10)",
+		"    * DURATION duration: stop after so many seconds",
+		"    * SAMPLE ratio: measure one command of so many",
+		"    * SLOTS count slot...: measure keys of these slots, in a cluster",
+		"STOP",
+		"    End the measurement. GET still has its results.",
+		"GET",
+		"    The keys that take the most.",
+		"RESET",
+		"    Forget the results.")
+}
+
+func infoHotkeys(srv *engine.Engine, t *metrics.Text) {
+	t.Title("Hotkeys")
+	if s := srv.HotKeys; s != nil {
+		t.Int("hotkeys-tracking-active", btoi(s.Active(srv.At)))
+		t.Int("hotkeys-cmd-cpu-time", s.Sampled.Time.Milliseconds())
+	}
+}

@@ -1,0 +1,92 @@
+package admin
+
+import (
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine"
+)
+
+// LogCommands returns the rows of the logs of commands.
+func LogCommands() []engine.Command {
+	return []engine.Command{
+		{Facts: protocol.Facts{
+			Name: "slowlog", Arity: -2,
+			Group: "server", Since: "2.2.12", Complexity: "That of the subcommand",
+			Summary: "Log of slow commands",
+		}, Subcommands: []engine.Command{
+			slowlogGetRow(),
+			slowlogHelpRow(),
+			slowlogLenRow(),
+			slowlogResetRow(),
+		}},
+		commandLogRow(),
+	}
+}
+
+func slowlogGetRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "slowlog|get", Arity: -2, Flags: "admin loading stale",
+		Group: "server", Since: "2.2.12", Tips: "request_policy:all_nodes nondeterministic_output",
+		Complexity: "O(N), N entries returned",
+		Summary:    "Latest entries of the log",
+		Syntax:     "[count]",
+		History:    []string{"4.0.0 Address and name of the client"},
+	}, Run: slowlogGet}
+}
+
+func slowlogGet(c *engine.Call) {
+	count := int64(10)
+	if c.Len() > 1 {
+		c.BadSubcommand()
+		return
+	}
+	if c.Len() == 1 {
+		count = readCount(c)
+	}
+	if c.OK() {
+		showLog(c, &c.Engine.Slow, count)
+	}
+}
+
+func slowlogLenRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "slowlog|len", Arity: 2, Flags: "admin loading stale",
+		Group: "server", Since: "2.2.12", Tips: "request_policy:all_nodes response_policy:agg_sum nondeterministic_output",
+		Complexity: "O(1)",
+		Summary:    "Number of entries of the log",
+	}, Run: slowlogLen}
+}
+
+func slowlogLen(c *engine.Call) { c.Reply.Int(int64(len(c.Engine.Slow.Entries))) }
+
+func slowlogResetRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "slowlog|reset", Arity: 2, Flags: "admin loading stale",
+		Group: "server", Since: "2.2.12", Tips: "request_policy:all_nodes response_policy:all_succeeded",
+		Complexity: "O(1)",
+		Summary:    "Empty the log",
+	}, Run: slowlogReset}
+}
+
+func slowlogReset(c *engine.Call) {
+	c.Engine.Slow.Entries = nil
+	c.Reply.OK()
+}
+
+func slowlogHelpRow() engine.Command {
+	return engine.Command{Facts: protocol.Facts{
+		Name: "slowlog|help", Arity: 2, Flags: "loading stale",
+		Group: "server", Since: "6.2.0", Complexity: "O(1)",
+		Summary: "List the subcommands",
+	}, Run: slowlogHelp}
+}
+
+func slowlogHelp(c *engine.Call) {
+	c.Help("GET [<count>]",
+		"    The latest <count> entries (default: 10; -1: all of them), each with its ID,",
+		"    Unix time, duration in microseconds, arguments, and the client's address",
+		"    and name.",
+		"LEN",
+		"    The number of entries.",
+		"RESET",
+		"    Delete all entries.")
+}

@@ -1,2 +1,0 @@
-// Package infotext builds the text of INFO: sections, fields, and numbers in readable form.
-package infotext

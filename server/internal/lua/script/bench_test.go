@@ -1,0 +1,29 @@
+package script
+
+import (
+	"os"
+	"testing"
+)
+
+// BenchmarkRun runs compiled scripts that call no command.
+func BenchmarkRun(b *testing.B) {
+	for _, name := range []string{"closures", "arithmetic"} {
+		b.Run(name, func(b *testing.B) {
+			source, err := os.ReadFile("../compiler/testdata/" + name + ".lua")
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			st := machine()
+			fn, err := st.Compile(string(source), "user_script")
+			if err != nil {
+				b.Fatal(err)
+			}
+			for range b.N {
+				if _, failed := st.Call(fn); failed != nil {
+					b.Fatal(display(failed.Value))
+				}
+			}
+		})
+	}
+}

@@ -1,8 +1,0 @@
-package prefetch
-
-import "unsafe"
-
-// lines prefetches n cache lines, at least one, from p on.
-//
-//go:noescape
-func lines(p unsafe.Pointer, n int)
