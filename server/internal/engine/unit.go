@@ -30,7 +30,7 @@ type commitScope struct {
 	Shown   clock.Held // the time that commands show
 	running
 
-	Members      []byte              // members that the effects touch; see memberlist.go.go
+	Members      []byte              // members that the effects touch; see memberlist.go
 	MembersTaken int                 // how many bytes of members belong to effects
 	seen         map[string]struct{} // members that touchedOnce has recorded for the next event
 }
