@@ -3,6 +3,7 @@
 GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ACTIONLINT = github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 GORELEASER = github.com/goreleaser/goreleaser/v2@v2.16.0
 
 # The module that people import, and those that only tests need.
@@ -10,7 +11,7 @@ MODULES = $(dir $(wildcard go.mod */*/go.mod))
 each = @failed=0; for dir in $(MODULES); do echo "module $$dir"; (cd $$dir && $(1)) || failed=1; done; exit $$failed
 
 .DEFAULT_GOAL := help
-.PHONY: help run build profile test faults test-net race way bench bench-scale bench-go bench-compare differential conformance simulate soak fuzz mutate lint cross release-check release
+.PHONY: help run build profile test faults test-net race bench bench-scale bench-go bench-compare differential conformance simulate soak fuzz mutate lint cross release-check release
 
 help: ## list what there is
 	@awk '/^[a-z-]+:.*## / { i = index($$0, ":"); printf "  make %-15s %s\n", substr($$0, 1, i-1), substr($$0, index($$0, "## ")+3) }' Makefile
@@ -31,8 +32,9 @@ build: ## build bin/zsetd
 profile: ## write cmd/zsetd/default.pgo, the CPU profile under the works of make bench by which the compiler optimizes the program; two minutes
 	@cd server/e2e && $(GO) run ./bench -profile ../../cmd/zsetd/default.pgo
 
-# go test with lines of progress, in the working directory. server/e2e/progress says what it prints.
-gotest = GO='$(GO)' $(GO) run -C '$(CURDIR)/server/e2e' ./progress -dir "$$PWD" --
+# go test with a line for each test as it ends, and the skipped and failed ones again at the end. The directory is
+# the working directory.
+gotest = $(GO) run $(GOTESTSUM) --format testname --raw-command -- $(GO) test -json
 
 test: ## run all tests, with a real redis-server and the clients of other languages where they can be had
 	@.ci/redis
@@ -63,10 +65,6 @@ race: ## run the tests that start goroutines under the race detector
 	$(gotest) -race -timeout 30m ./cmd/... ./server ./server/archive ./server/console ./server/servertest ./server/internal/engine/persist ./snapshot
 	$(gotest) -race -run 'Model' ./server/internal/values/keyspace ./zset ./zset/table
 	cd server/e2e && $(gotest) -race -timeout 30m .
-
-way: ## print the way of a ZADD through the packages, with the functions that it enters; NAMES=1 names them
-	@cd server/e2e && dir=$$(mktemp -d) && GOCOVERDIR=$$dir $(GO) run -cover -covermode atomic -coverpkg 'github.com/zsetd/zsetd/...' ./way $(if $(NAMES),-functions); \
-		failed=$$?; rm -r $$dir; exit $$failed
 
 bench: build ## measure zsetd beside redis-server; SHORT=1 takes two minutes, README=1 writes the tables, WORK="zadd|ping" chooses
 	@.ci/redis
