@@ -92,6 +92,27 @@ func (c *client) do(args ...string) (any, error) {
 	return c.read()
 }
 
+// ask sends commands at once and reads their replies. The first reply that is an
+// error is the error.
+func (c *client) ask(commands ...[]string) ([]any, error) {
+	if err := c.send(commands...); err != nil {
+		return nil, err
+	}
+	replies := make([]any, len(commands))
+	var bad error
+	for i, args := range commands {
+		r, err := c.read()
+		if err != nil {
+			return nil, err
+		}
+		if e, is := r.(errorReply); is && bad == nil {
+			bad = &refusal{args, e}
+		}
+		replies[i] = r
+	}
+	return replies, bad
+}
+
 func (c *client) next() (v any, push bool, err error) {
 	line, err := c.r.ReadString('\n')
 	if err != nil {
@@ -233,6 +254,14 @@ func float(v any) float64 {
 
 func list(v any) []any {
 	l, _ := v.([]any)
+	return l
+}
+
+// texts returns a reply that is a list of texts.
+func texts(v any) (l []string) {
+	for _, e := range list(v) {
+		l = append(l, text(e))
+	}
 	return l
 }
 

@@ -142,11 +142,13 @@ func between(want, got any) string {
 	return "replies " + strings.Join(parts, ", ")
 }
 
-// rowOf returns strings as a reply.
-func rowOf(l []string) row {
+// rowOf returns the row of what a function makes of each element.
+func rowOf[T any](l []T, of func(T) any) row {
 	r := make(row, len(l))
-	for i, s := range l {
-		r[i] = s
+	for i, e := range l {
+		r[i] = of(e)
 	}
 	return r
 }
+
+func asIs(s string) any { return s }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -27,6 +28,7 @@ type owner struct {
 	resp3   bool
 	life    int // of the server: see stage.life
 	model   map[string]*value
+	tables  map[string][]operation
 	history []*step
 	ring    ring
 	stats   *ownerStats
@@ -51,14 +53,6 @@ type undo struct {
 	was *value
 }
 
-// An op is a command of which the reply is known beforehand, and what it changes.
-type op struct {
-	args []string
-	keys []string         // that it may change
-	run  func() any       // changes the model and returns the reply: see matches
-	see  func(any) string // in place of run, if the reply decides: changes the model, or says what is wrong
-}
-
 const (
 	edge  = 50  // milliseconds around a deadline in which the outcome is undefined
 	guard = 400 // milliseconds before a deadline in which nothing is done to a key any more
@@ -67,7 +61,7 @@ const (
 func nowMs() int64 { return time.Now().UnixMilli() }
 
 func newOwner(st *stage, n int, stats *ownerStats) *owner {
-	o := &owner{st: st, name: fmt.Sprintf("o%d", n), model: map[string]*value{}, stats: stats, resp3: n%2 == 1}
+	o := &owner{st: st, name: fmt.Sprintf("o%d", n), model: map[string]*value{}, tables: tables(), stats: stats, resp3: n%2 == 1}
 	o.rng, o.seed = st.random(uint64(n))
 	return o
 }
@@ -106,7 +100,9 @@ func (o *owner) work() error {
 	}
 	o.trim()
 	if o.st.o.lie {
-		o.model[o.name+":string:1"] = &value{kind: "string", str: "a lie"}
+		v := newValue("string")
+		v.put("a lie")
+		o.model[o.name+":string:1"] = v
 	}
 	err := o.step()
 	if err == nil {
@@ -401,95 +397,189 @@ func (o *owner) usable(key string) bool {
 	return v.next() > now+guard
 }
 
+// at returns the model's value of a key, or an empty one.
+func (o *owner) at(key string) *value {
+	if v := o.model[key]; v != nil {
+		return v
+	}
+	return newValue(strings.Split(key, ":")[1])
+}
+
+// keep puts values into the model.
+func (o *owner) keep(keys []string, values []*value) {
+	for i, key := range keys {
+		if delete(o.model, key); values[i].exists() == 1 {
+			o.model[key] = values[i]
+		}
+	}
+}
+
+// step draws what is done next, and does it.
+func (o *owner) step() error {
+	way, n := "alone", 1
+	switch d := o.int(100); {
+	case d < 20:
+		way, n = "pipeline", 2+o.int(10)
+	case d < 30:
+		way, n = "multi", 1+o.int(6)
+	case d < 36:
+		way = "eval"
+	case d < 40:
+		way = "fcall"
+	case d < 41:
+		return o.watched()
+	}
+	s := o.begin(way)
+	for len(s.ops) < n {
+		// Each is drawn for what those before it have made of the model.
+		p := o.draw()
+		if p == nil || p.effect == picks && way != "alone" || p.words[0] == "EVAL" && (way == "eval" || way == "fcall") {
+			continue
+		}
+		s.add(p)
+	}
+	return s.end()
+}
+
+// watched changes a watched key from another connection, or does not.
+func (o *owner) watched() error {
+	d := o.drawing("string")
+	if d.v == nil {
+		return nil
+	}
+	if r, err := o.c.do("WATCH", d.key); err != nil || isError(r) {
+		return err
+	}
+	if o.one(2) {
+		p := d.from("string")
+		if p == nil {
+			return o.drain("UNWATCH")
+		}
+		return o.perform("multi", p)
+	}
+	other, life, err := o.st.dial()
+	if err != nil {
+		return err
+	}
+	defer other.close()
+	if life != o.life {
+		return fmt.Errorf("another server")
+	}
+	now := strconv.FormatInt(nowMs(), 10)
+	mine := o.c
+	o.c = other
+	err = o.perform("alone", o.op(&o.tables["string"][0], words("SET", d.key, now)))
+	o.c = mine
+	if err != nil {
+		return err
+	}
+	if o.at(d.key).str != now { // it was refused
+		return o.drain("UNWATCH")
+	}
+	if err := o.c.send(words("MULTI"), words("SET", d.key, "never"), words("EXEC")); err != nil {
+		return err
+	}
+	var r any
+	for range 3 {
+		if r, err = o.c.read(); err != nil {
+			return err
+		}
+	}
+	if e, bad := r.(errorReply); bad && refused(e) {
+		return nil
+	}
+	if r != nil {
+		return &mismatch{d.key, "a watched key was changed, and EXEC has replied " + show(r)}
+	}
+	o.stats.steps.add(1)
+	return nil
+}
+
+func (o *owner) drain(command string) error { _, err := o.c.do(command); return err }
+
 // stepper is a step that is put together.
 type stepper struct {
 	o       *owner
 	way     string
-	s       *step
+	steps   []*step // one, or one for each command of a pipeline
 	ops     []*op
 	want    []any
-	keys    []string
-	nearest int64 // deadline of what it changes or reads
+	keys    []string // that it may change
+	nearest int64    // deadline of what it changes or reads
 }
 
 func (o *owner) begin(way string) *stepper {
-	return &stepper{o: o, way: way, s: &step{}, nearest: math.MaxInt64}
+	return &stepper{o: o, way: way, nearest: math.MaxInt64}
 }
 
-// perform does ops in one of the ways.
-func (o *owner) perform(way string, ops ...*op) error {
+// perform does an op as a step.
+func (o *owner) perform(way string, p *op) error {
 	s := o.begin(way)
-	for _, p := range ops {
-		s.add(p)
-	}
+	s.add(p)
 	return s.end()
 }
 
 // add does an op to the model.
 func (t *stepper) add(p *op) {
 	o := t.o
+	if t.way == "pipeline" || len(t.steps) == 0 {
+		t.steps = append(t.steps, &step{})
+	}
+	s := t.steps[len(t.steps)-1]
+	var values []*value
 	for _, key := range p.keys {
+		v := o.at(key)
+		values = append(values, v)
+		t.nearest = min(t.nearest, v.next())
+		if p.effect == reads {
+			continue
+		}
 		if !slices.Contains(t.keys, key) {
 			t.keys = append(t.keys, key)
 		}
-		t.s.undo = append(t.s.undo, undo{key, o.model[key].clone()})
-		if p.see != nil {
-			t.s.wild = append(t.s.wild, key)
+		s.undo = append(s.undo, undo{key, o.model[key].clone()})
+		if p.effect == picks {
+			s.wild = append(s.wild, key)
 		}
 	}
-	for _, a := range p.args {
-		if v, ok := o.model[a]; ok {
-			t.nearest = min(t.nearest, v.next())
+	c := &call{name: p.words[0], args: p.words[1:]}
+	var of []*value // in the order of the words
+	for _, w := range c.args {
+		if i := slices.Index(p.keys, w); i >= 0 {
+			of = append(of, values[i])
 		}
 	}
-	var want any
-	if p.run != nil {
-		want = p.run()
+	of = append(of, nil, nil)
+	c.v, c.other, c.third = of[0], of[1], of[2]
+	want := p.apply(c)
+	if p.effect != reads {
+		o.keep(p.keys, values)
 	}
-	for _, key := range p.keys {
-		if v := o.model[key]; v != nil && v.size() == 0 {
-			delete(o.model, key)
-		}
-		t.nearest = min(t.nearest, o.model[key].next())
+	for _, v := range values {
+		t.nearest = min(t.nearest, v.next())
 	}
 	t.ops, t.want = append(t.ops, p), append(t.want, want)
-	o.ring.add(t.way + " " + quoted(p.args))
+	o.ring.add(t.way + " " + quoted(p.words))
 }
 
 // end sends a step and compares the replies.
 func (t *stepper) end() error {
-	o, s, ops, want, keys, way, nearest := t.o, t.s, t.ops, t.want, t.keys, t.way, t.nearest
-	steps := []*step{s}
+	o, s, steps, ops, want, keys, way, nearest := t.o, t.steps[0], t.steps, t.ops, t.want, t.keys, t.way, t.nearest
 	var commands [][]string
+	for _, p := range ops {
+		switch way {
+		case "eval":
+			commands = append(commands, words("EVAL", "return redis.call(unpack(ARGV))", 0, p.words))
+		case "fcall":
+			commands = append(commands, words("FCALL", "soak_call", 0, p.words))
+		default:
+			commands = append(commands, p.words)
+		}
+	}
 	skip := 0
-	switch way {
-	case "multi":
-		commands = append(commands, []string{"MULTI"})
-		for _, p := range ops {
-			commands = append(commands, p.args)
-		}
-		commands = append(commands, []string{"EXEC"})
+	if way == "multi" {
+		commands = slices.Concat([][]string{{"MULTI"}}, commands, [][]string{{"EXEC"}})
 		skip = len(ops) + 1
-	case "eval":
-		for _, p := range ops {
-			commands = append(commands, append([]string{"EVAL", "return redis.call(unpack(ARGV))", "0"}, p.args...))
-		}
-	case "fcall":
-		for _, p := range ops {
-			commands = append(commands, append([]string{"FCALL", "soak_call", "0"}, p.args...))
-		}
-	default:
-		for _, p := range ops {
-			commands = append(commands, p.args)
-		}
-		if len(ops) > 1 { // each is a step of its own
-			steps = nil
-			rest := s.undo
-			for _, p := range ops {
-				steps = append(steps, &step{undo: rest[:len(p.keys):len(p.keys)]})
-				rest = rest[len(p.keys):]
-			}
-		}
 	}
 	now := time.Now()
 	for _, s := range steps {
@@ -514,7 +604,7 @@ func (t *stepper) end() error {
 		}
 		if e, bad := r.(errorReply); bad {
 			if !refused(e) {
-				return &mismatch{keys[0], fmt.Sprintf("a transaction: %s", e)}
+				return &mismatch{ops[0].keys[0], fmt.Sprintf("a transaction: %s", e)}
 			}
 			return o.takeBack(s)
 		}
@@ -532,7 +622,7 @@ func (t *stepper) end() error {
 		}
 		replies = list(r)
 		if len(replies) != len(ops) {
-			return &mismatch{keys[0], fmt.Sprintf("a transaction of %d commands has replied %s", len(ops), show(r))}
+			return &mismatch{ops[0].keys[0], fmt.Sprintf("a transaction of %d commands has replied %s", len(ops), show(r))}
 		}
 	} else {
 		for i := range ops {
@@ -580,29 +670,19 @@ func (t *stepper) end() error {
 		return nil
 	}
 	for i, p := range ops {
-		problem := ""
-		if p.see != nil {
-			problem = p.see(replies[i])
-			for _, key := range p.keys {
-				if v := o.model[key]; v != nil && v.size() == 0 {
+		if matches(want[i], replies[i]) {
+			for _, key := range p.keys { // a reply that picks may have removed the last element
+				if v := o.model[key]; v != nil && v.exists() == 0 {
 					delete(o.model, key)
 				}
 			}
-		} else if !matches(want[i], replies[i]) {
-			if problem = between(want[i], replies[i]); problem == "" {
-				problem = fmt.Sprintf("reply %s, must be %s", show(replies[i]), show(want[i]))
-			}
+			continue
 		}
-		if problem != "" {
-			key := "?"
-			for _, a := range p.args {
-				if strings.HasPrefix(a, o.name+":") {
-					key = a
-					break
-				}
-			}
-			return &mismatch{key, fmt.Sprintf("%s %s: %s", way, quoted(p.args), problem)}
+		problem := between(want[i], replies[i])
+		if problem == "" {
+			problem = fmt.Sprintf("reply %s, must be %s", show(replies[i]), show(want[i]))
 		}
+		return &mismatch{p.keys[0], fmt.Sprintf("%s %s: %s", way, quoted(p.words), problem)}
 	}
 	return nil
 }

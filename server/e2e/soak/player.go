@@ -130,22 +130,7 @@ func (p *player) all(commands ...[]string) ([]any, error) {
 		p.ring.add(quoted(args))
 	}
 	p.st.stats.commands.add(int64(len(commands)))
-	if err := p.c.send(commands...); err != nil {
-		return nil, err
-	}
-	replies := make([]any, len(commands))
-	var bad error
-	for i, args := range commands {
-		r, err := p.c.read()
-		if err != nil {
-			return nil, err
-		}
-		if e, is := r.(errorReply); is && bad == nil {
-			bad = &refusal{args, e}
-		}
-		replies[i] = r
-	}
-	return replies, bad
+	return p.c.ask(commands...)
 }
 
 // exec runs commands as a transaction. The replies are nil if a watched key has

@@ -16,6 +16,7 @@ import (
 // value is what the model knows of a key. It is nil if there is no such key.
 type value struct {
 	kind   string             // as TYPE says
+	there  bool               // the string or the stream, which may be empty
 	str    string             // of a string
 	list   []string           // of a list
 	fields map[string]string  // of a hash; of a set with empty values
@@ -45,48 +46,58 @@ type group struct {
 }
 
 func newValue(kind string) *value {
-	v := &value{kind: kind}
-	switch kind {
-	case "hash", "set":
-		v.fields = map[string]string{}
-	case "zset":
-		v.scores = map[string]float64{}
-	case "stream":
-		v.stream = &stream{groups: map[string]*group{}}
+	return &value{kind: kind, fields: map[string]string{}, scores: map[string]float64{}, due: map[string]int64{}, stream: &stream{groups: map[string]*group{}}}
+}
+
+// clear makes a value that of a missing key.
+func (v *value) clear() { *v = *newValue(v.kind) }
+
+// put sets a string, and leaves its deadline.
+func (v *value) put(s string) { v.str, v.there = s, true }
+
+// get returns a string as GET replies it.
+func (v *value) get() any {
+	if !v.there {
+		return nil
 	}
-	return v
+	return v.str
 }
 
 func (v *value) clone() *value {
 	if v == nil {
 		return nil
 	}
-	c := *v
+	c, s := *v, *v.stream
 	c.list = slices.Clone(v.list)
 	c.fields, c.scores, c.due = maps.Clone(v.fields), maps.Clone(v.scores), maps.Clone(v.due)
-	if v.stream != nil {
-		s := *v.stream
-		s.entries = slices.Clone(s.entries)
-		s.groups = map[string]*group{}
-		for name, g := range v.stream.groups {
-			s.groups[name] = &group{g.last, maps.Clone(g.pending)}
-		}
-		c.stream = &s
+	s.entries = slices.Clone(s.entries)
+	s.groups = map[string]*group{}
+	for name, g := range v.stream.groups {
+		s.groups[name] = &group{g.last, maps.Clone(g.pending)}
 	}
+	c.stream = &s
 	return &c
 }
 
-// size returns the number of elements; 0 means that the key is gone.
-func (v *value) size() int {
-	switch v.kind {
-	case "string", "stream":
+// length returns the number of elements.
+func (v *value) length() int {
+	return len(v.list) + len(v.fields) + len(v.scores) + len(v.stream.entries) // all but one are 0
+}
+
+// exists returns 1, or 0 if a key with this value is a missing key.
+func (v *value) exists() int {
+	if v.there || v.length() > 0 {
 		return 1
-	case "list":
-		return len(v.list)
-	case "zset":
-		return len(v.scores)
 	}
-	return len(v.fields)
+	return 0
+}
+
+// members returns the members, or fields, in order.
+func (v *value) members() []string {
+	if v.kind == "zset" {
+		return slices.Sorted(maps.Keys(v.scores))
+	}
+	return slices.Sorted(maps.Keys(v.fields))
 }
 
 // next returns the next deadline of the key or one of its members.
@@ -114,7 +125,7 @@ func (v *value) purge(now int64) *value {
 			v.drop(m)
 		}
 	}
-	if v.size() == 0 {
+	if v.exists() == 0 {
 		return nil
 	}
 	return v
@@ -132,21 +143,13 @@ func (v *value) drop(m string) {
 
 // has reports whether there is a member.
 func (v *value) has(m string) bool {
-	if v.kind == "zset" {
-		_, ok := v.scores[m]
-		return ok
-	}
-	_, ok := v.fields[m]
-	return ok
+	_, field := v.fields[m]
+	_, scored := v.scores[m]
+	return field || scored
 }
 
 // setDue gives a member a deadline.
-func (v *value) setDue(m string, at int64) {
-	if v.due == nil {
-		v.due = map[string]int64{}
-	}
-	v.due[m] = at
-}
+func (v *value) setDue(m string, at int64) { v.due[m] = at }
 
 // scored is a member of a sorted set.
 type scored struct {
@@ -156,9 +159,6 @@ type scored struct {
 
 // sorted returns the members of a sorted set in order.
 func (v *value) sorted() []scored {
-	if v == nil {
-		return nil
-	}
 	l := make([]scored, 0, len(v.scores))
 	for m, s := range v.scores {
 		l = append(l, scored{m, s})
@@ -200,9 +200,6 @@ func difference(want, got *value) string {
 	}
 	if d := differingMaps("deadline of ", want.due, got.due); d != "" {
 		return d
-	}
-	if want.kind != "stream" {
-		return ""
 	}
 	a, b := want.stream, got.stream
 	if !slices.Equal(a.entries, b.entries) {
@@ -247,7 +244,7 @@ func (v *value) String() string {
 	if v == nil {
 		return "nothing"
 	}
-	s := fmt.Sprintf("a %s of %d", v.kind, v.size())
+	s := fmt.Sprintf("a %s of %d", v.kind, v.length())
 	if v.at != 0 {
 		s += fmt.Sprintf(" until %d", v.at)
 	}
@@ -259,97 +256,75 @@ func (v *value) String() string {
 
 // observe reads what a server has of a key.
 func observe(c *client, key string) (*value, error) {
-	ask := func(commands ...[]string) ([]any, error) {
-		if err := c.send(commands...); err != nil {
-			return nil, err
-		}
-		replies := make([]any, len(commands))
-		var refused error
-		for i := range replies {
-			r, err := c.read()
-			if err != nil {
-				return nil, err
-			}
-			if e, bad := r.(errorReply); bad {
-				refused = &refusal{commands[i], e}
-			}
-			replies[i] = r
-		}
-		return replies, refused
-	}
-	r, err := ask([]string{"TYPE", key}, []string{"PEXPIRETIME", key})
-	if err != nil {
-		return nil, err
-	}
-	kind := text(r[0])
-	if kind == "none" {
-		return nil, nil
-	}
-	v := newValue(kind)
-	v.at = max(0, number(r[1]))
-	switch kind {
-	case "string":
-		if r, err = ask([]string{"GET", key}); err == nil {
-			if r[0] == nil {
-				return nil, nil
-			}
-			v.str = text(r[0])
-		}
-	case "list":
-		if r, err = ask([]string{"LRANGE", key, "0", "-1"}); err == nil {
-			for _, e := range list(r[0]) {
-				v.list = append(v.list, text(e))
-			}
-		}
-	case "set":
-		if r, err = ask([]string{"SMEMBERS", key}); err == nil {
-			for _, e := range list(r[0]) {
-				v.fields[text(e)] = ""
-			}
-		}
-	case "hash":
-		if r, err = ask([]string{"HGETALL", key}); err != nil {
-			return nil, err
-		}
-		var names []string
-		for i, l := 0, list(r[0]); i+1 < len(l); i += 2 {
-			v.fields[text(l[i])] = text(l[i+1])
-			names = append(names, text(l[i]))
-		}
-		err = v.observeDue(ask, names, append([]string{"HPEXPIRETIME", key, "FIELDS", strconv.Itoa(len(names))}, names...))
-	case "zset":
-		if r, err = ask([]string{"ZRANGE", key, "0", "-1", "WITHSCORES"}); err != nil {
-			return nil, err
-		}
-		var names []string
-		for _, p := range pairsOf(r[0]) {
-			v.scores[text(p[0])] = float(p[1])
-			names = append(names, text(p[0]))
-		}
-		if len(v.scores) != len(names) {
-			return nil, fmt.Errorf("%s: ZRANGE has a member twice: %s", key, show(r[0]))
-		}
-		err = v.observeDue(ask, names, append([]string{"ZPEXPIRETIME", key, "MEMBERS", strconv.Itoa(len(names))}, names...))
-	case "stream":
-		err = v.observeStream(ask, key)
-	}
+	v, err := read(c, key)
 	if r := (*refusal)(nil); errors.As(err, &r) && r.reply == "ERR no such key" {
 		return nil, nil // expired meanwhile
 	}
-	if err != nil {
+	if err != nil || v.exists() == 0 {
 		return nil, err
-	}
-	if v.size() == 0 {
-		return nil, nil // the same
 	}
 	return v, nil
 }
 
-func (v *value) observeDue(ask func(...[]string) ([]any, error), names, command []string) error {
+func read(c *client, key string) (*value, error) {
+	r, err := c.ask(words("TYPE", key), words("PEXPIRETIME", key))
+	if err != nil {
+		return nil, err
+	}
+	v := newValue(text(r[0]))
+	v.at = max(0, number(r[1]))
+	command := map[string][]string{
+		"string": words("GET", key), "list": words("LRANGE", key, 0, -1), "set": words("SMEMBERS", key), "hash": words("HGETALL", key),
+		"zset": words("ZRANGE", key, 0, -1, "WITHSCORES"), "stream": words("XRANGE", key, "-", "+"),
+	}[v.kind]
+	if command == nil {
+		return v, nil // there is none
+	}
+	if r, err = c.ask(command); err != nil {
+		return nil, err
+	}
+	switch v.kind {
+	case "string":
+		if r[0] != nil {
+			v.put(text(r[0]))
+		}
+	case "list":
+		v.list = texts(r[0])
+	case "set":
+		for _, m := range texts(r[0]) {
+			v.fields[m] = ""
+		}
+	case "hash":
+		for _, p := range pairsOf(r[0]) {
+			v.fields[text(p[0])] = text(p[1])
+		}
+		err = v.readDue(c, "HPEXPIRETIME", key, "FIELDS")
+	case "zset":
+		pairs := pairsOf(r[0])
+		for _, p := range pairs {
+			v.scores[text(p[0])] = float(p[1])
+		}
+		if len(v.scores) != len(pairs) {
+			return nil, fmt.Errorf("%s: ZRANGE has a member twice: %s", key, show(r[0]))
+		}
+		err = v.readDue(c, "ZPEXPIRETIME", key, "MEMBERS")
+	case "stream":
+		for _, e := range list(r[0]) {
+			pair := list(e)
+			v.stream.entries = append(v.stream.entries, entry{streamID(pair[0]), strings.Join(texts(pair[1]), " ")})
+		}
+		err = v.readStream(c, key)
+	}
+	return v, err
+}
+
+// readDue reads the deadlines of the members.
+func (v *value) readDue(c *client, name, key, before string) error {
+	names := v.members()
 	if len(names) == 0 {
 		return nil
 	}
-	r, err := ask(command)
+	r, err := c.ask(words(name, key, before, len(names), names))
 	if err != nil {
 		return err
 	}
@@ -364,41 +339,18 @@ func (v *value) observeDue(ask func(...[]string) ([]any, error), names, command 
 	return nil
 }
 
-func (v *value) observeStream(ask func(...[]string) ([]any, error), key string) error {
-	r, err := ask([]string{"XRANGE", key, "-", "+"}, []string{"XINFO", "STREAM", key}, []string{"XINFO", "GROUPS", key})
+// readStream reads all of a stream but its entries.
+func (v *value) readStream(c *client, key string) error {
+	r, err := c.ask(words("XINFO", "STREAM", key), words("XINFO", "GROUPS", key))
 	if err != nil {
 		return err
 	}
-	s := v.stream
-	for _, e := range list(r[0]) {
-		pair := list(e)
-		var fields []string
-		for _, f := range list(pair[1]) {
-			fields = append(fields, text(f))
-		}
-		s.entries = append(s.entries, entry{streamID(pair[0]), strings.Join(fields, " ")})
-	}
-	info := list(r[1])
-	for i := 0; i+1 < len(info); i += 2 {
-		switch info[i] {
-		case "last-generated-id":
-			s.last = streamID(info[i+1])
-		case "entries-added":
-			s.added = number(info[i+1])
-		}
-	}
-	for _, about := range list(r[2]) {
-		g, name := &group{pending: map[int64]string{}}, ""
-		about := list(about)
-		for i := 0; i+1 < len(about); i += 2 {
-			switch about[i] {
-			case "name":
-				name = text(about[i+1])
-			case "last-delivered-id":
-				g.last = streamID(about[i+1])
-			}
-		}
-		p, err := ask([]string{"XPENDING", key, name, "-", "+", "100000"})
+	info, s := fieldsOf(r[0]), v.stream
+	v.there, s.last, s.added = true, streamID(info["last-generated-id"]), number(info["entries-added"])
+	for _, about := range list(r[1]) {
+		about := fieldsOf(about)
+		g, name := &group{streamID(about["last-delivered-id"]), map[int64]string{}}, text(about["name"])
+		p, err := c.ask(words("XPENDING", key, name, "-", "+", 100_000))
 		if err != nil {
 			return err
 		}
@@ -409,6 +361,15 @@ func (v *value) observeStream(ask func(...[]string) ([]any, error), key string) 
 		s.groups[name] = g
 	}
 	return nil
+}
+
+// fieldsOf returns a reply of names and values.
+func fieldsOf(r any) map[string]any {
+	m := map[string]any{}
+	for i, l := 0, list(r); i+1 < len(l); i += 2 {
+		m[text(l[i])] = l[i+1]
+	}
+	return m
 }
 
 // pairsOf returns the pairs of a reply, in which they may be arrays of their own.
@@ -428,7 +389,9 @@ func pairsOf(r any) (pairs [][2]any) {
 	return pairs
 }
 
-// streamID reads an ID of the form n-0.
+// idOf writes the ID n-0, and streamID reads it.
+func idOf(n int64) string { return strconv.FormatInt(n, 10) + "-0" }
+
 func streamID(v any) int64 {
 	n, _ := strconv.ParseInt(strings.TrimSuffix(text(v), "-0"), 10, 64)
 	return n
