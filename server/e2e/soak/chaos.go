@@ -15,7 +15,7 @@ import (
 // chaos is the operator: settings that change, clients that are killed, pauses,
 // saves, and all that looks at the whole of the server.
 type chaos struct {
-	st    *stage
+	*crew
 	p     *player
 	deeds map[string]int
 
@@ -23,7 +23,11 @@ type chaos struct {
 }
 
 func newChaos(st *stage) *chaos {
-	w := &chaos{st: st, p: st.player("operator", 0), deeds: map[string]int{}}
+	w := &chaos{crew: &crew{st: st}, deeds: map[string]int{}}
+	w.p = w.act("operator", 1, func(p *player) error {
+		time.Sleep(time.Duration(20+p.int(150)) * time.Millisecond)
+		return w.step(p)
+	})[0]
 	w.p.setup = func() error {
 		_, err := w.p.all(words("CLIENT", "SETNAME", "operator"), words("CONFIG", "SET", "notify-keyspace-events", "Ex"),
 			words("CONFIG", "SET", "maxmemory", 0, "maxmemory-policy", "noeviction")) // as it was, if the connection broke in between
@@ -33,13 +37,6 @@ func newChaos(st *stage) *chaos {
 		return err
 	}
 	return w
-}
-
-func (w *chaos) run() {
-	w.p.play(func() error {
-		time.Sleep(time.Duration(20+w.p.int(150)) * time.Millisecond)
-		return w.step(w.p)
-	})
 }
 
 // settings returns parameters that are set, and to what.
@@ -266,8 +263,6 @@ func (w *chaos) calm(c *client) error {
 	}
 	return nil
 }
-
-func (w *chaos) finish(*client) error { return nil }
 
 func (w *chaos) String() string {
 	var parts []string

@@ -6,25 +6,26 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/zsetd/zsetd/protocol"
 )
 
-// client is a connection. A reply is a string, an int64, a float64, nil, an
-// errorReply, or []any, which is also what maps and sets are.
+// A client is a connection. A reply is a string, an int64, a float64, nil, an errorReply,
+// or an []any of replies; the pairs of a map are two elements each.
 type client struct {
 	nc     net.Conn
 	r      *bufio.Reader
 	w      []byte
-	pushed func([]any) // gets the messages that come between replies
+	pushed func([]any) // receives the messages that come between replies
 }
 
 // errorReply is an error that the server has replied.
-type errorReply string
+type errorReply = protocol.ReplyError
 
 // answerTime is how long a reply may take: long enough for a machine that is
 // busy with much else, and short enough to notice a server that hangs.
@@ -72,17 +73,44 @@ func (c *client) read() (any, error) { return c.readFor(answerTime) }
 func (c *client) readFor(limit time.Duration) (any, error) {
 	c.nc.SetReadDeadline(time.Now().Add(limit))
 	for {
-		v, push, err := c.next()
+		v, err := protocol.DecodeFrom(c.r)
 		if err != nil {
 			return nil, err
 		}
-		if !push {
-			return v, nil
+		message, pushed := v.(protocol.Push)
+		if !pushed {
+			return plain(v), nil
 		}
 		if c.pushed != nil {
-			c.pushed(v.([]any))
+			c.pushed(list(plain([]any(message))))
 		}
 	}
+}
+
+// plain makes a reply of RESP3 one that has only the types of RESP2, and float64.
+func plain(v any) any {
+	switch v := v.(type) {
+	case protocol.Status:
+		return string(v)
+	case bool:
+		if v {
+			return int64(1)
+		}
+		return int64(0)
+	case protocol.Map:
+		l := make([]any, 0, 2*len(v))
+		for _, p := range v {
+			l = append(l, plain(p.Key), plain(p.Value))
+		}
+		return l
+	case protocol.Set:
+		return plain([]any(v))
+	case []any:
+		for i := range v {
+			v[i] = plain(v[i])
+		}
+	}
+	return v
 }
 
 func (c *client) do(args ...string) (any, error) {
@@ -111,69 +139,6 @@ func (c *client) ask(commands ...[]string) ([]any, error) {
 		replies[i] = r
 	}
 	return replies, bad
-}
-
-func (c *client) next() (v any, push bool, err error) {
-	line, err := c.r.ReadString('\n')
-	if err != nil {
-		return nil, false, err
-	}
-	if len(line) < 3 || line[len(line)-2] != '\r' {
-		return nil, false, fmt.Errorf("not a reply: %q", line)
-	}
-	kind, rest := line[0], line[1:len(line)-2]
-	switch kind {
-	case '+', '(':
-		return rest, false, nil
-	case '-':
-		return errorReply(rest), false, nil
-	case ':':
-		n, err := strconv.ParseInt(rest, 10, 64)
-		return n, false, err
-	case '_':
-		return nil, false, nil
-	case '#':
-		if rest == "t" {
-			return int64(1), false, nil
-		}
-		return int64(0), false, nil
-	case ',':
-		f, err := strconv.ParseFloat(rest, 64)
-		return f, false, err
-	}
-	n, err := strconv.Atoi(rest)
-	if err != nil {
-		return nil, false, fmt.Errorf("not a reply: %q", line)
-	}
-	switch kind {
-	case '$', '=':
-		if n < 0 {
-			return nil, false, nil
-		}
-		b := make([]byte, n+2)
-		if _, err := io.ReadFull(c.r, b); err != nil {
-			return nil, false, err
-		}
-		if kind == '=' {
-			return string(b[4:n]), false, nil
-		}
-		return string(b[:n]), false, nil
-	case '%':
-		n *= 2
-	case '*', '~', '>':
-	default:
-		return nil, false, fmt.Errorf("not a reply: %q", line)
-	}
-	if n < 0 {
-		return nil, false, nil
-	}
-	list := make([]any, n)
-	for i := range list {
-		if list[i], _, err = c.next(); err != nil {
-			return nil, false, err
-		}
-	}
-	return list, kind == '>', nil
 }
 
 // timedOut reports whether an error is that a reply did not come in time.

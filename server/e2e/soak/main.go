@@ -122,8 +122,8 @@ func (st *stage) tell() {
 	seconds := time.Since(st.begin).Seconds()
 	st.o.printf("\n%s: %d commands, %.0f in a second; of the owners %d steps, %d refused, %d keys adopted, %d comparisons of keys; "+
 		"%d connections lost, %d recoveries, %d steps that were not there then",
-		st.name, s.commands.get(), float64(s.commands.get())/seconds, s.steps.get(), s.refused.get(), s.adopted.get(), s.compared.get(),
-		s.lost.get(), s.recovered.get(), s.takenBack.get())
+		st.name, s.commands.Load(), float64(s.commands.Load())/seconds, s.steps.Load(), s.refused.Load(), s.adopted.Load(), s.compared.Load(),
+		s.lost.Load(), s.recovered.Load(), s.takenBack.Load())
 	for _, w := range st.workers {
 		st.o.print("   " + w.String())
 	}

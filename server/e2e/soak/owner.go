@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,7 +37,7 @@ type owner struct {
 
 // ownerStats are counted over all owners of a stage.
 type ownerStats struct {
-	commands, steps, refused, lost, recovered, takenBack, adopted, compared counter
+	commands, steps, refused, lost, recovered, takenBack, adopted, compared atomic.Int64
 }
 
 // step is what is done or not done as a whole.
@@ -115,7 +116,7 @@ func (o *owner) work() error {
 		return fmt.Errorf("no reply within %v: %w", answerTime, err)
 	}
 	o.ring.add("connection lost: " + err.Error())
-	o.stats.lost.add(1)
+	o.stats.lost.Add(1)
 	o.c.close()
 	o.c = nil
 	return nil // connect finds out what was done
@@ -208,7 +209,7 @@ func (o *owner) recover(c *client, life int) error {
 		}
 		seen[key] = v
 	}
-	o.stats.recovered.add(1)
+	o.stats.recovered.Add(1)
 	at := len(o.history)
 	differs := map[string]string{}
 	compare := func(key string) {
@@ -264,12 +265,12 @@ func (o *owner) recover(c *client, life int) error {
 			return err
 		}
 	}
-	o.stats.takenBack.add(int64(back))
+	o.stats.takenBack.Add(int64(back))
 	o.ring.add(fmt.Sprintf("recovered: server %d, then %d; %d steps of %d that were in doubt are not there", o.life, life, back, len(o.history)-sure))
 	for key, i := range wild {
 		if i < at {
 			o.set(key, seen[key].v)
-			o.stats.adopted.add(1)
+			o.stats.adopted.Add(1)
 		}
 	}
 	o.life = life
@@ -300,7 +301,7 @@ func (o *owner) look(c *client, key string) (s sight, err error) {
 // compare compares the model's value of a key with what was seen. A value
 // near its deadline cannot be judged.
 func (o *owner) compare(key string, seen sight) string {
-	o.stats.compared.add(1)
+	o.stats.compared.Add(1)
 	want, got := o.model[key].clone().purge(seen.begin-edge), seen.v.clone().purge(seen.begin-edge)
 	near := func(at int64) bool { return at != 0 && at <= seen.end+edge }
 	mayBeGone := func(v *value) bool { return v == nil || near(v.at) }
@@ -358,7 +359,7 @@ func (o *owner) adopt(key string) error {
 			time.Sleep(edge * time.Millisecond)
 			continue
 		}
-		o.stats.adopted.add(1)
+		o.stats.adopted.Add(1)
 		o.ring.add("adopted " + key + ": " + seen.v.String())
 		o.set(key, seen.v)
 		return nil
@@ -491,7 +492,7 @@ func (o *owner) watched() error {
 	if r != nil {
 		return &mismatch{d.key, "a watched key was changed, and EXEC has replied " + show(r)}
 	}
-	o.stats.steps.add(1)
+	o.stats.steps.Add(1)
 	return nil
 }
 
@@ -586,8 +587,8 @@ func (t *stepper) end() error {
 		s.sent = now
 	}
 	o.history = append(o.history, steps...)
-	o.stats.steps.add(1)
-	o.stats.commands.add(int64(len(commands)))
+	o.stats.steps.Add(1)
+	o.stats.commands.Add(int64(len(commands)))
 	if err := o.c.send(commands...); err != nil {
 		return err
 	}
@@ -652,7 +653,7 @@ func (t *stepper) end() error {
 				return o.takeBack(s)
 			}
 			late = true
-			o.stats.refused.add(1)
+			o.stats.refused.Add(1)
 		}
 	}
 	if late { // the steps may have run before the deadline or after it
@@ -689,7 +690,7 @@ func (t *stepper) end() error {
 
 // takeBack makes a step that was refused one that was not done.
 func (o *owner) takeBack(s *step) error {
-	o.stats.refused.add(1)
+	o.stats.refused.Add(1)
 	o.ring.add("refused")
 	for i := len(s.undo) - 1; i >= 0; i-- {
 		o.set(s.undo[i].key, s.undo[i].was)

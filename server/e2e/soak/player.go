@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 )
 
@@ -31,6 +32,40 @@ func (st *stage) player(name string, n int) *player {
 }
 
 func (p *player) String() string { return p.name }
+
+// A crew is what all workers have: players, who work at the same time.
+type crew struct {
+	st   *stage
+	mu   sync.Mutex // protects what they share
+	acts []func()
+}
+
+// act adds n players, who repeat a step until the stage is over.
+func (w *crew) act(name string, n int, step func(p *player) error) (players []*player) {
+	for i := range n {
+		p := w.st.player(name, i)
+		players = append(players, p)
+		w.acts = append(w.acts, func() { p.play(func() error { return step(p) }) })
+	}
+	return players
+}
+
+func (w *crew) run() {
+	var wg sync.WaitGroup
+	for _, act := range w.acts {
+		wg.Go(act)
+	}
+	wg.Wait()
+}
+
+func (w *crew) finish(*client) error { return nil }
+
+// count adds to a number that players share.
+func (w *crew) count(n *int64, add int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	*n += int64(add)
+}
 
 // play does steps until the stage is over. A step that returns an error has lost
 // the connection, or has found what must not be.
@@ -70,7 +105,7 @@ func (p *player) once(step func() error) error {
 		return fmt.Errorf("no reply within %v: %w", answerTime, err)
 	}
 	p.ring.add("connection lost: " + err.Error())
-	p.st.stats.lost.add(1)
+	p.st.stats.lost.Add(1)
 	p.close()
 	return nil
 }
@@ -129,7 +164,7 @@ func (p *player) all(commands ...[]string) ([]any, error) {
 	for _, args := range commands {
 		p.ring.add(quoted(args))
 	}
-	p.st.stats.commands.add(int64(len(commands)))
+	p.st.stats.commands.Add(int64(len(commands)))
 	return p.c.ask(commands...)
 }
 
@@ -162,6 +197,9 @@ func last(l []any) any {
 
 func (p *player) int(n int) int  { return p.rng.IntN(n) }
 func (p *player) one(n int) bool { return p.rng.IntN(n) == 0 }
+
+// rest sleeps for less than n milliseconds.
+func (p *player) rest(n int) { time.Sleep(time.Duration(p.int(n)) * time.Millisecond) }
 
 // wrong returns a mismatch.
 func (p *player) wrong(format string, args ...any) error {

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -128,22 +127,4 @@ func (p *process) complaints() string {
 		}
 	}
 	return strings.Join(bad, "\n")
-}
-
-// counter counts over all workers.
-type counter struct {
-	mu sync.Mutex
-	n  int64
-}
-
-func (c *counter) add(n int64) {
-	c.mu.Lock()
-	c.n += n
-	c.mu.Unlock()
-}
-
-func (c *counter) get() int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.n
 }

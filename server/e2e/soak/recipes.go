@@ -4,22 +4,17 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
-	"sync"
 	"time"
 )
 
-// claims is the event folder: groups that are due are claimed for a while, and
-// removed if the worker has them still. No two have a group at the same time.
+// claims is the event folder: groups that are due are claimed for a while, and removed
+// if the worker has them still. No two workers have a group at the same time.
 type claims struct {
-	st      *stage
-	puts    []*player
-	takes   []*player
-	mu      sync.Mutex
-	held    map[string]*claim
-	claimed int64
-	done    int64
-	again   int64
+	*crew
+	held                 map[string]*claim
+	claimed, done, again int64
 }
 
 type claim struct {
@@ -27,26 +22,15 @@ type claim struct {
 	until time.Time // the end of the lease, or when it was given back
 }
 
-func newClaims(st *stage, n int) *claims {
-	w := &claims{st: st, held: map[string]*claim{}}
-	for i := range n {
-		w.puts = append(w.puts, st.player("fold", i))
-		w.takes = append(w.takes, st.player("claim", i))
-	}
+func newClaims(st *stage) *claims {
+	w := &claims{crew: &crew{st: st}, held: map[string]*claim{}}
+	w.act("fold", 2, w.fold)
+	w.act("claim", 2, w.work)
 	return w
 }
 
-func (w *claims) run() {
-	var wg sync.WaitGroup
-	for i := range w.puts {
-		wg.Go(func() { w.puts[i].play(func() error { return w.fold(w.puts[i]) }) })
-		wg.Go(func() { w.takes[i].play(func() error { return w.work(w.takes[i]) }) })
-	}
-	wg.Wait()
-}
-
 func (w *claims) fold(p *player) error {
-	time.Sleep(time.Duration(p.int(10)) * time.Millisecond)
+	p.rest(10)
 	group := fmt.Sprint("group", p.int(60))
 	_, err := p.exec(words("ZADD", "due", "NX", "@now+30ms", group), words("ZINCRBY", "due", "0.000001", group), words("ZADD", "details:"+group, "@now", fmt.Sprint("d", p.int(20))))
 	return err
@@ -64,25 +48,17 @@ func (w *claims) work(p *player) error {
 	}
 	group, score := text(taken[0][0]), text(taken[0][1])
 	end := time.UnixMicro(int64(float(taken[0][1]) * 1e6))
-	begun := end.Add(-lease)
-	w.mu.Lock()
-	if other := w.held[group]; other != nil && begun.Before(other.until.Add(-edge*time.Millisecond)) {
-		w.mu.Unlock()
-		return p.wrong("claimed %s at %v; %s has it until %v", group, begun, other.who, other.until)
-	}
 	mine := &claim{p.name, end}
-	w.held[group] = mine
-	w.claimed++
-	w.mu.Unlock()
+	if other := w.claim(group, mine, end.Add(-lease)); other != nil {
+		return p.wrong("claimed %s at %v; %s has it until %v", group, end.Add(-lease), other.who, other.until)
+	}
 	began := strconv.FormatFloat(float(taken[0][1])-lease.Seconds(), 'f', 6, 64)
 	if _, err := p.do("ZRANGEBYSCORE", "details:"+group, "-inf", began); err != nil {
 		return err
 	}
-	time.Sleep(time.Duration(p.int(8)) * time.Millisecond)
+	p.rest(8)
 	if p.one(20) || time.Now().After(end.Add(-200*time.Millisecond)) { // a crash: it is due again when the lease ends
-		w.mu.Lock()
-		w.again++
-		w.mu.Unlock()
+		w.count(&w.again, 1)
 		return nil
 	}
 	w.mu.Lock()
@@ -90,35 +66,37 @@ func (w *claims) work(p *player) error {
 	w.mu.Unlock()
 	l, err := p.exec(words("ZREMIFEQ", "due", score, group), words("ZADD", "due", "XX", "LT", "@now+30ms", group),
 		words("ZREMRANGEBYSCORE", "details:"+group, "-inf", began))
-	if err != nil {
-		return err
+	if err == nil && number(l[0]) == 1 {
+		w.count(&w.done, 1)
 	}
-	if number(l[0]) == 1 {
-		w.mu.Lock()
-		w.done++
-		w.mu.Unlock()
+	return err
+}
+
+// claim notes a claim, or returns another one of the same group that has not ended.
+func (w *claims) claim(group string, mine *claim, begun time.Time) *claim {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if other := w.held[group]; other != nil && begun.Before(other.until.Add(-edge*time.Millisecond)) {
+		return other
 	}
+	w.held[group] = mine
+	w.claimed++
 	return nil
 }
 
 func (w *claims) finish(c *client) error {
-	// Every group with details is due, or claimed; or its last details came with a
-	// fold that was refused half way, which there is not.
+	// A group with details is due or claimed, for a transaction adds both.
 	due, err := observe(c, "due")
 	if err != nil {
 		return err
 	}
 	keys, err := keysOf(c, "details:")
-	if err != nil {
-		return err
-	}
 	for _, key := range keys {
-		group := key[len("details:"):]
-		if due == nil || !due.has(group) {
+		if due == nil || !due.has(key[len("details:"):]) {
 			return fmt.Errorf("there are %s, and the group is not due", key)
 		}
 	}
-	return nil
+	return err
 }
 
 func (w *claims) String() string {
@@ -128,41 +106,25 @@ func (w *claims) String() string {
 // boxes are hits that are counted in buckets that expire: the replies to those of a
 // bucket are 1, 2, 3, …
 type boxes struct {
-	st      *stage
-	players []*player
-	mu      sync.Mutex
-	seen    map[string]map[int64]bool
-	doubts  int
-	hits    int64
+	*crew
+	seen         map[string]map[int64]bool
+	doubts, hits int64
 }
 
-func newBoxes(st *stage, n int) *boxes {
-	w := &boxes{st: st, seen: map[string]map[int64]bool{}}
-	for i := range n {
-		w.players = append(w.players, st.player("box", i))
-	}
+func newBoxes(st *stage) *boxes {
+	w := &boxes{crew: &crew{st: st}, seen: map[string]map[int64]bool{}}
+	w.act("box", 2, w.step)
 	return w
-}
-
-func (w *boxes) run() {
-	var wg sync.WaitGroup
-	for _, p := range w.players {
-		wg.Go(func() { p.play(func() error { return w.step(p) }) })
-	}
-	wg.Wait()
 }
 
 func (w *boxes) step(p *player) error {
 	const width, keep = 500, 5
 	start := nowMs() / width * width
-	bucket := strconv.FormatInt(start, 10)
-	key := "hits:" + strconv.Itoa(p.int(2))
+	bucket, key := strconv.FormatInt(start, 10), "hits:"+strconv.Itoa(p.int(2))
 	if p.one(20) {
-		r, err := p.do("ZCARD", key)
-		if err != nil {
+		if r, err := p.do("ZCARD", key); err != nil {
 			return err
-		}
-		if n := number(r); n > keep+1 {
+		} else if n := number(r); n > keep+1 {
 			return p.wrong("%s has %d buckets", key, n)
 		}
 	}
@@ -177,63 +139,56 @@ func (w *boxes) step(p *player) error {
 		return nil // too late
 	}
 	name := key + " " + bucket
-	if w.seen[name] == nil {
-		w.seen[name] = map[int64]bool{}
-		for old := range w.seen {
-			if len(w.seen) > 100 && old < key+" "+strconv.FormatInt(start-20*width*keep, 10) {
-				delete(w.seen, old)
-			}
+	seen := w.seen[name]
+	if seen == nil {
+		if len(w.seen) > 100 {
+			before := key + " " + strconv.FormatInt(start-20*width*keep, 10)
+			maps.DeleteFunc(w.seen, func(old string, _ map[int64]bool) bool { return old < before })
 		}
+		seen = map[int64]bool{}
+		w.seen[name] = seen
 	}
 	n := number(r)
-	if w.seen[name][n] {
+	if seen[n] {
 		return p.wrong("the hit %d of %s is counted twice", n, name)
 	}
-	w.seen[name][n] = true
+	seen[n] = true
 	w.hits++
-	if n > int64(len(w.seen[name])+w.doubts+len(w.players)) {
-		return p.wrong("%s has %s hits, of which %d were acknowledged and %d are in doubt", name, show(r), len(w.seen[name]), w.doubts)
+	if n > int64(len(seen)+len(w.acts))+w.doubts {
+		return p.wrong("%s has %s hits, of which %d were acknowledged and %d are in doubt", name, show(r), len(seen), w.doubts)
 	}
 	return nil
 }
 
-func (w *boxes) finish(*client) error { return nil }
-
 func (w *boxes) String() string { return fmt.Sprintf("boxes: %d hits, %d in doubt", w.hits, w.doubts) }
 
-// rooms are waiting lists, and rooms that reject.
+// rooms are waiting lists, in which no member moves back, and rooms that reject.
 type rooms struct {
-	st      *stage
-	players []*player
-	tickets counter
-	full    counter
+	*crew
+	tickets, full int64
 }
 
-func newRooms(st *stage, n int) *rooms {
-	w := &rooms{st: st}
-	for i := range n {
-		w.players = append(w.players, st.player("room", i))
+// ticket is the place of a user at a time.
+type ticket struct {
+	rank int64
+	sent time.Time
+}
+
+func newRooms(st *stage) *rooms {
+	w := &rooms{crew: &crew{st: st}}
+	for i := range 2 {
+		tickets := map[string]ticket{}
+		w.act(fmt.Sprint("room ", i), 1, func(p *player) error { return w.step(p, tickets) })
 	}
 	return w
 }
 
-func (w *rooms) run() {
-	var wg sync.WaitGroup
-	for _, p := range w.players {
-		wg.Go(func() {
-			rank, seen := map[string]int64{}, map[string]time.Time{}
-			p.play(func() error { return w.step(p, rank, seen) })
-		})
-	}
-	wg.Wait()
-}
-
-func (w *rooms) step(p *player, ranks map[string]int64, seen map[string]time.Time) error {
+func (w *rooms) step(p *player, tickets map[string]ticket) error {
 	user := fmt.Sprint(p.name, ".", p.int(20))
 	const grace = 3000
 	switch p.int(5) {
 	case 0:
-		delete(ranks, user)
+		delete(tickets, user)
 		_, err := p.do("ZREM", "line", user)
 		return err
 	case 1:
@@ -242,7 +197,7 @@ func (w *rooms) step(p *player, ranks map[string]int64, seen map[string]time.Tim
 			return err
 		}
 		if r == nil {
-			w.full.add(1)
+			w.count(&w.full, 1)
 		}
 		r, err = p.do("ZCARD", "room")
 		if err == nil && number(r) > 10 {
@@ -250,58 +205,47 @@ func (w *rooms) step(p *player, ranks map[string]int64, seen map[string]time.Tim
 		}
 		return err
 	}
+	old, known := tickets[user]
+	delete(tickets, user)
 	sent := time.Now()
 	r, err := p.all(words("ZADDEX", "line", "PX", grace, "MEMBERS", 1, "*", user), words("ZRANK", "line", user))
 	if err != nil {
-		delete(ranks, user)
 		return err
 	}
-	w.tickets.add(1)
+	w.count(&w.tickets, 1)
 	now := time.Now()
 	if r[1] == nil {
 		if now.Sub(sent) < (grace-edge)*time.Millisecond {
 			return p.wrong("%s has just checked in, and has no rank", user)
 		}
-		delete(ranks, user)
 		return nil
 	}
 	rank := number(r[1])
-	if old, ok := ranks[user]; ok && rank > old && now.Sub(seen[user]) < (grace-2*edge)*time.Millisecond {
-		return p.wrong("%s had rank %d, and has %d", user, old, rank)
+	if known && rank > old.rank && now.Sub(old.sent) < (grace-2*edge)*time.Millisecond {
+		return p.wrong("%s had rank %d, and has %d", user, old.rank, rank)
 	}
-	ranks[user], seen[user] = rank, sent
+	tickets[user] = ticket{rank, sent}
 	return nil
 }
 
-func (w *rooms) finish(*client) error { return nil }
-
 func (w *rooms) String() string {
-	return fmt.Sprintf("rooms: %d check-ins, %d times full", w.tickets.get(), w.full.get())
+	return fmt.Sprintf("rooms: %d check-ins, %d times full", w.tickets, w.full)
 }
 
-// entries are those of a stream that a group of consumers works on. Each is
-// acknowledged once, and none is forgotten.
+// entries are those of a stream that a group of consumers works on. Each is acknowledged
+// once, and none is forgotten.
 type entries struct {
-	st      *stage
-	puts    []*player
-	takes   []*player
-	mu      sync.Mutex
-	open    map[string]bool // acknowledged to the producer, and not yet by a consumer
-	unsure  map[string]bool // an acknowledgement was lost
-	early   map[string]bool // acknowledged by a consumer, and not yet to the producer
-	doubts  int             // XADDs
-	added   int64
-	acked   int64
-	claimed int64
+	*crew
+	open   map[string]bool // acknowledged to the producer, and not yet by a consumer
+	unsure map[string]bool // an acknowledgement was lost
+	early  map[string]bool // acknowledged by a consumer, and not yet to the producer
+	// doubts are entries that may have been added.
+	doubts, added, acked, claimed int64
 }
 
-func newEntries(st *stage, n int) *entries {
-	w := &entries{st: st, open: map[string]bool{}, unsure: map[string]bool{}, early: map[string]bool{}}
-	for i := range n {
-		w.puts = append(w.puts, st.player("xadd", i))
-		w.takes = append(w.takes, st.player("xreadgroup", i))
-	}
-	for _, p := range append(w.puts, w.takes...) {
+func newEntries(st *stage) *entries {
+	w := &entries{crew: &crew{st: st}, open: map[string]bool{}, unsure: map[string]bool{}, early: map[string]bool{}}
+	for _, p := range append(w.act("xadd", 2, w.add), w.act("xreadgroup", 2, w.work)...) {
 		p.setup = func() error {
 			_, err := p.c.do("XGROUP", "CREATE", "log", "workers", "0", "MKSTREAM")
 			return err
@@ -310,17 +254,8 @@ func newEntries(st *stage, n int) *entries {
 	return w
 }
 
-func (w *entries) run() {
-	var wg sync.WaitGroup
-	for i := range w.puts {
-		wg.Go(func() { w.puts[i].play(func() error { return w.add(w.puts[i]) }) })
-		wg.Go(func() { w.takes[i].play(func() error { return w.work(w.takes[i]) }) })
-	}
-	wg.Wait()
-}
-
 func (w *entries) add(p *player) error {
-	time.Sleep(time.Duration(p.int(8)) * time.Millisecond)
+	p.rest(8)
 	r, err := p.do("XADD", "log", "*", "n", p.int(1000))
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -352,9 +287,7 @@ func (w *entries) work(p *player) error {
 			return err
 		}
 		found = list(list(r)[1])
-		w.mu.Lock()
-		w.claimed += int64(len(found))
-		w.mu.Unlock()
+		w.count(&w.claimed, len(found))
 	} else {
 		r, err := p.do("XREADGROUP", "GROUP", "workers", consumer, "COUNT", 5, "BLOCK", 300, "STREAMS", "log", ">")
 		if err != nil || r == nil {
@@ -363,68 +296,61 @@ func (w *entries) work(p *player) error {
 		found = list(pairsOf(r)[0][1])
 	}
 	for _, e := range found {
-		id := text(list(e)[0])
 		if p.one(10) {
-			continue // not acknowledged: another worker claims it
+			continue // not acknowledged: another consumer claims it
 		}
+		id := text(list(e)[0])
 		l, err := p.exec(words("XACK", "log", "workers", id), words("XDEL", "log", id))
-		w.mu.Lock()
-		switch {
-		case err != nil:
-			if !isRefused(err) {
-				w.unsure[id] = true
-			}
-		case number(l[0]) == 1 && number(l[1]) == 1:
-			w.acked++
-			if !w.open[id] && len(w.early) < 10_000 {
-				w.early[id] = true // the worker that has added it has no reply yet
-			}
-			delete(w.open, id)
-			delete(w.unsure, id)
-		case number(l[0]) != number(l[1]):
-			err = p.wrong("XACK and XDEL of %s have replied %s", id, show(l))
-		}
-		w.mu.Unlock()
-		if err != nil {
+		if err = w.acknowledged(p, id, l, err); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// acknowledged judges the replies to XACK and XDEL.
+func (w *entries) acknowledged(p *player, id string, l []any, err error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case err != nil:
+		if !isRefused(err) {
+			w.unsure[id] = true
+		}
+	case number(l[0]) == 1 && number(l[1]) == 1:
+		w.acked++
+		if !w.open[id] && len(w.early) < 10_000 {
+			w.early[id] = true // the producer has no reply yet
+		}
+		delete(w.open, id)
+		delete(w.unsure, id)
+	case number(l[0]) != number(l[1]):
+		return p.wrong("XACK and XDEL of %s have replied %s", id, show(l))
+	}
+	return err
+}
+
 func (w *entries) finish(c *client) error {
-	v, err := idsOf(c, "log")
+	r, err := c.do("XRANGE", "log", "-", "+")
 	if err != nil {
 		return err
 	}
-	strange := 0
-	for id := range v {
-		if !w.open[id] {
+	there, strange := map[string]bool{}, int64(0)
+	for _, e := range list(r) {
+		id := text(list(e)[0])
+		if there[id] = true; !w.open[id] {
 			strange++
 		}
 	}
-	if strange > w.doubts+len(w.puts) {
+	if strange > w.doubts+2 { // the two producers may each wait for a reply
 		return fmt.Errorf("%d entries that no producer has added; %d possibly added", strange, w.doubts)
 	}
 	for id := range w.open {
-		if !v[id] && !w.unsure[id] {
+		if !there[id] && !w.unsure[id] {
 			return fmt.Errorf("the entry %s is missing, without an acknowledgement", id)
 		}
 	}
 	return nil
-}
-
-// idsOf returns the IDs of a stream.
-func idsOf(c *client, key string) (map[string]bool, error) {
-	r, err := c.do("XRANGE", key, "-", "+")
-	if err != nil {
-		return nil, err
-	}
-	ids := map[string]bool{}
-	for _, e := range list(r) {
-		ids[text(list(e)[0])] = true
-	}
-	return ids, nil
 }
 
 func (w *entries) String() string {

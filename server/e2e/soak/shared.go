@@ -9,100 +9,74 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
-// counters are counted up by several. Each is what was acknowledged, and at most
-// what may have been done besides; two that are always counted up together are
-// always the same.
+// counters are counters of all types, and a pair of which both are always the same. Each
+// counts what was acknowledged, and at most what may have been done besides. The keys of
+// the maps are the commands that read them.
 type counters struct {
-	st            *stage
-	players       []*player
-	mu            sync.Mutex
+	*crew
 	acked, doubts map[string]int64
-	recent        map[string]map[int64]int64 // acknowledged by second, for what a crash may take away
+	recent        map[string]map[int64]int64 // acknowledged in each second, which a crash may take away
 	done          int64
 }
 
-func newCounters(st *stage, n int) *counters {
-	w := &counters{st: st, acked: map[string]int64{}, doubts: map[string]int64{}, recent: map[string]map[int64]int64{}}
-	for i := range n {
-		w.players = append(w.players, st.player("counter", i))
-	}
+func newCounters(st *stage) *counters {
+	w := &counters{crew: &crew{st: st}, acked: map[string]int64{}, doubts: map[string]int64{}, recent: map[string]map[int64]int64{}}
+	w.act("counter", 3, w.step)
 	return w
 }
 
-func (w *counters) run() {
-	var wg sync.WaitGroup
-	for _, p := range w.players {
-		wg.Go(func() { p.play(func() error { return w.step(p) }) })
-	}
-	wg.Wait()
-}
-
-func (w *counters) step(p *player) error {
-	key := fmt.Sprint("counter:", p.int(3))
-	var err error
+func (w *counters) step(p *player) (err error) {
+	key, read := fmt.Sprint("counter:", p.int(3)), "GET pair:a"
 	switch p.int(6) {
 	case 0:
+		read = "GET " + key
 		_, err = p.do("INCR", key)
 	case 1:
+		read = "HGET counters " + key
 		_, err = p.do("HINCRBY", "counters", key, 1)
-		key = "hash " + key
 	case 2:
+		read = "ZSCORE counts " + key
 		_, err = p.do("ZINCRBY", "counts", 1, key)
-		key = "zset " + key
 	case 3:
-		key = "pair:a"
 		_, err = p.exec(words("INCR", "pair:a"), words("INCR", "pair:b"))
 	case 4:
-		key = "pair:a"
 		_, err = p.do("EVAL", "redis.call('INCR', KEYS[1]) return redis.call('INCR', KEYS[2])", 2, "pair:a", "pair:b")
 	case 5:
 		r, err := p.do("MGET", "pair:a", "pair:b")
-		if err != nil {
-			return err
+		if l := list(r); err == nil && text(l[0]) != text(l[1]) {
+			return p.wrong("two counters that are always increased together are %s", show(r))
 		}
-		if l := list(r); text(l[0]) != text(l[1]) {
-			return p.wrong("two counters that are always counted up together are %s", show(r))
-		}
-		return nil
+		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case err == nil:
-		w.acked[key]++
+		w.acked[read]++
 		w.done++
-		if w.recent[key] == nil {
-			w.recent[key] = map[int64]int64{}
+		if w.recent[read] == nil {
+			w.recent[read] = map[int64]int64{}
 		}
 		if w.st.crashes {
-			w.recent[key][time.Now().Unix()]++
+			w.recent[read][time.Now().Unix()]++
 		}
 	case !isRefused(err):
-		w.doubts[key]++
+		w.doubts[read]++
 	}
 	return err
 }
 
 func (w *counters) finish(c *client) error {
-	for _, key := range slices.Sorted(maps.Keys(w.acked)) {
-		var r any
-		var err error
-		if name, ok := strings.CutPrefix(key, "hash "); ok {
-			r, err = c.do("HGET", "counters", name)
-		} else if name, ok := strings.CutPrefix(key, "zset "); ok {
-			r, err = c.do("ZSCORE", "counts", name)
-		} else {
-			r, err = c.do("GET", key)
-		}
+	for _, read := range slices.Sorted(maps.Keys(w.acked)) {
+		r, err := c.do(strings.Fields(read)...)
 		if err != nil {
 			return err
 		}
-		least := w.acked[key]
-		for second, n := range w.recent[key] {
+		least := w.acked[read]
+		for second, n := range w.recent[read] {
 			if w.st.lossy(time.Unix(second, 0)) || w.st.lossy(time.Unix(second+1, 0)) {
 				least -= n
 			}
@@ -111,9 +85,9 @@ func (w *counters) finish(c *client) error {
 		if r != nil {
 			n = number(r)
 		}
-		if n < least || n > w.acked[key]+w.doubts[key] {
+		if n < least || n > w.acked[read]+w.doubts[read] {
 			return fmt.Errorf("%s is %s; %d were acknowledged (of them %d may be lost), and %d are in doubt",
-				key, show(r), w.acked[key], w.acked[key]-least, w.doubts[key])
+				read, show(r), w.acked[read], w.acked[read]-least, w.doubts[read])
 		}
 	}
 	return nil
@@ -121,49 +95,32 @@ func (w *counters) finish(c *client) error {
 
 func (w *counters) String() string { return fmt.Sprintf("counters: %d", w.done) }
 
-// accounts are ten sums of which the total never changes, as workers move amounts
-// between them.
+// accounts are ten amounts, between which players move amounts: the sum never changes.
 type accounts struct {
-	st                        *stage
-	players                   []*player
-	moved, conflicts, checked counter
+	*crew
+	keys                      []string
+	moved, conflicts, checked int64
 }
 
 const total = 10_000
 
-func newAccounts(st *stage, n int) *accounts {
-	w := &accounts{st: st}
-	for i := range n {
-		p := st.player("account", i)
-		p.setup = func() error { // a crash may take them away, all or none
-			args := words("MSETNX")
-			for i := range 10 {
-				args = append(args, fmt.Sprint("account:", i), strconv.Itoa(total/10))
-			}
-			_, err := p.all(args)
-			return err
-		}
-		w.players = append(w.players, p)
+func newAccounts(st *stage) *accounts {
+	w := &accounts{crew: &crew{st: st}}
+	open := words("MSETNX") // a crash may take them away, all or none
+	for i := range 10 {
+		key := fmt.Sprint("account:", i)
+		w.keys, open = append(w.keys, key), append(open, key, strconv.Itoa(total/10))
+	}
+	for _, p := range w.act("account", 3, w.step) {
+		p.setup = func() error { _, err := p.all(open); return err }
 	}
 	return w
 }
 
-func (w *accounts) run() {
-	var wg sync.WaitGroup
-	for _, p := range w.players {
-		wg.Go(func() { p.play(func() error { return w.step(p) }) })
+func (w *accounts) check(r any, err error, who string) error {
+	if err != nil {
+		return err
 	}
-	wg.Wait()
-}
-
-func (w *accounts) keys() (keys []string) {
-	for i := range 10 {
-		keys = append(keys, fmt.Sprint("account:", i))
-	}
-	return keys
-}
-
-func (w *accounts) check(r any, whole string) error {
 	sum := int64(0)
 	for _, n := range list(r) {
 		if n == nil {
@@ -172,137 +129,102 @@ func (w *accounts) check(r any, whole string) error {
 		sum += number(n)
 	}
 	if sum != total {
-		return &mismatch{"accounts", fmt.Sprintf("%s sees %s, which is %d in all, must be %d", whole, show(r), sum, total)}
+		return &mismatch{"accounts", fmt.Sprintf("%s sees %s, which is %d in all, must be %d", who, show(r), sum, total)}
 	}
-	w.checked.add(1)
+	w.count(&w.checked, 1)
 	return nil
 }
 
-func (w *accounts) step(p *player) error {
-	a, b := fmt.Sprint("account:", p.int(10)), fmt.Sprint("account:", p.int(10))
+func (w *accounts) step(p *player) (err error) {
+	a, b := w.keys[p.int(10)], w.keys[p.int(10)]
 	n := p.int(50) - 25
-	switch p.int(6) {
-	case 0:
-		r, err := p.do("MGET", w.keys())
-		if err != nil {
-			return err
-		}
-		return w.check(r, "MGET")
-	case 1:
+	way := p.int(6)
+	switch {
+	case way == 0:
+		r, err := p.do("MGET", w.keys)
+		return w.check(r, err, "MGET")
+	case way == 1:
 		var gets [][]string
-		for _, key := range w.keys() {
+		for _, key := range w.keys {
 			gets = append(gets, words("GET", key))
 		}
 		r, err := p.exec(gets...)
+		return w.check(r, err, "a transaction")
+	case a == b:
+		return nil
+	case way == 2:
+		_, err = p.do("EVAL", "local n = ARGV[1]; redis.call('DECRBY', KEYS[1], n) redis.call('INCRBY', KEYS[2], n) return 'OK'", 2, a, b, n)
+	case way == 3:
+		_, err = p.exec(words("DECRBY", a, n), words("INCRBY", b, n))
+	default:
+		r, err := p.all(words("WATCH", a, b), words("MGET", a, b))
+		if err != nil {
+			p.close() // or it would go on to watch
+			return err
+		}
+		if p.one(3) {
+			p.rest(3)
+		}
+		have := list(r[1])
+		done, err := p.exec(words("SET", a, number(have[0])-int64(n)), words("SET", b, number(have[1])+int64(n)))
+		if err == nil && done == nil {
+			w.count(&w.conflicts, 1)
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		return w.check(r, "a transaction")
-	case 2:
-		if a != b {
-			_, err := p.do("EVAL", "local n = ARGV[1]; redis.call('DECRBY', KEYS[1], n) redis.call('INCRBY', KEYS[2], n) return 'OK'", 2, a, b, n)
-			w.moved.add(1)
-			return err
-		}
-	case 3:
-		_, err := p.exec(words("DECRBY", a, n), words("INCRBY", b, n))
-		w.moved.add(1)
-		return err
 	}
-	if a == b {
-		return nil
-	}
-	r, err := p.all(words("WATCH", a, b), words("MGET", a, b))
-	if err != nil {
-		p.close() // or it would go on to watch
-		return err
-	}
-	if p.one(3) {
-		time.Sleep(time.Duration(p.int(2000)) * time.Microsecond)
-	}
-	have := list(r[1])
-	done, err := p.exec(words("SET", a, number(have[0])-int64(n)), words("SET", b, number(have[1])+int64(n)))
-	if err == nil && done == nil {
-		w.conflicts.add(1)
-	} else if err == nil {
-		w.moved.add(1)
-	}
+	w.count(&w.moved, 1)
 	return err
 }
 
 func (w *accounts) finish(c *client) error {
-	r, err := c.do(append([]string{"MGET"}, w.keys()...)...)
-	if err != nil {
-		return err
-	}
-	return w.check(r, "the end")
+	r, err := c.do(words("MGET", w.keys)...)
+	return w.check(r, err, "the end")
 }
 
 func (w *accounts) String() string {
-	return fmt.Sprintf("accounts: %d transfers, %d conflicts, %d looks at the whole", w.moved.get(), w.conflicts.get(), w.checked.get())
+	return fmt.Sprintf("accounts: %d transfers, %d conflicts, %d looks at the whole", w.moved, w.conflicts, w.checked)
 }
 
-// queue is a list or a sorted set into which some put elements that others take,
-// most of them waiting. Each element is taken once.
+// queue is a list or a sorted set into which producers put elements. Consumers take each
+// element once, most of them with the commands that block.
 type queue struct {
-	st       *stage
-	key      string
-	sorted   bool
-	puts     []*player
-	takes    []*player
-	mu       sync.Mutex
-	next     int
-	elements map[string]*element
-	refused  map[string]string // why
-	lostPops int               // connections that broke while they waited: each may have taken one that no client received
-	taken    int64
-	put      int64
+	*crew
+	key, second string // elements are moved to the second one before they are taken
+	sorted      bool
+	next        int
+	elements    map[string]*element
+	refused     map[string]string // why
+	lostPops    int64             // elements that may have been taken by connections that broke meanwhile
+	taken, put  int64
 }
 
 // element is one of a queue.
-type element struct {
-	put   time.Time // acknowledged; zero: in doubt
-	taken time.Time
-}
+type element struct{ put, taken time.Time } // when it was acknowledged; zero: it was not
 
-func newQueue(st *stage, key string, sorted bool, n int) *queue {
-	w := &queue{st: st, key: key, sorted: sorted, elements: map[string]*element{}, refused: map[string]string{}}
-	for i := range n {
-		w.puts = append(w.puts, st.player(key+" producer", i))
-		w.takes = append(w.takes, st.player(key+" consumer", i))
-	}
+func newQueue(st *stage, key string, sorted bool) *queue {
+	w := &queue{crew: &crew{st: st}, key: key, second: key + ":2", sorted: sorted, elements: map[string]*element{}, refused: map[string]string{}}
+	w.act(key+" producer", 2, w.produce)
+	w.act(key+" consumer", 2, w.consume)
 	return w
 }
 
-func (w *queue) run() {
-	var wg sync.WaitGroup
-	for i := range w.puts {
-		wg.Go(func() { w.puts[i].play(func() error { return w.produce(w.puts[i]) }) })
-		wg.Go(func() { w.takes[i].play(func() error { return w.consume(w.takes[i]) }) })
-	}
-	wg.Wait()
-}
-
 func (w *queue) produce(p *player) error {
+	length, args := "LLEN", words([]string{"LPUSH", "RPUSH"}[p.int(2)], w.key)
+	if w.sorted {
+		length, args = "ZCARD", words("ZADD", w.key)
+	}
 	if p.one(10) {
-		length := "LLEN"
-		if w.sorted {
-			length = "ZCARD"
-		}
-		r, err := p.do(length, w.key)
-		if err != nil {
+		if r, err := p.do(length, w.key); err != nil {
 			return err
-		}
-		if number(r) > 300 {
+		} else if number(r) > 300 {
 			time.Sleep(20 * time.Millisecond)
 			return nil
 		}
 	}
-	time.Sleep(time.Duration(p.int(6)) * time.Millisecond)
-	args := words([]string{"LPUSH", "RPUSH"}[p.int(2)], w.key)
-	if w.sorted {
-		args = words("ZADD", w.key)
-	}
+	p.rest(6)
 	var names []string
 	w.mu.Lock()
 	for range 1 + p.int(3) {
@@ -311,23 +233,22 @@ func (w *queue) produce(p *player) error {
 		names = append(names, name)
 		w.elements[name] = &element{}
 		if w.sorted {
-			args = append(args, words("@now+"+strconv.Itoa(p.int(40))+"ms")...)
+			args = append(args, fmt.Sprintf("@now+%dms", p.int(40)))
 		}
 		args = append(args, name)
 	}
 	w.mu.Unlock()
-	var err error
+	send := p.all
 	if p.one(4) {
-		_, err = p.exec(args)
-	} else {
-		_, err = p.all(args)
+		send = p.exec
 	}
+	_, err := send(args)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, name := range names {
-		switch {
+		switch e := w.elements[name]; {
 		case err == nil:
-			if e := w.elements[name]; e != nil {
+			if e != nil {
 				e.put = time.Now()
 			}
 			w.put++
@@ -340,53 +261,37 @@ func (w *queue) produce(p *player) error {
 }
 
 func (w *queue) consume(p *player) error {
-	var r any
-	var err error
-	timeout := "0." + strconv.Itoa(1+p.int(4))
-	other := w.key + ":2"
+	var args []string
+	timeout, most := "0."+strconv.Itoa(1+p.int(4)), 3
 	if w.sorted {
-		switch p.int(4) {
-		case 0:
-			r, err = p.do("BZPOPMIN", other, w.key, timeout)
-		case 1:
-			r, err = p.do("BZPOPMAX", w.key, other, timeout)
-		case 2:
-			r, err = p.do("BZMPOP", timeout, 2, w.key, other, "MIN", "COUNT", 3)
-		case 3:
-			r, err = p.do("BZPOPBYSCORE", timeout, 2, w.key, other, "-inf", "@now", "COUNT", 3)
-		}
+		args = [][]string{
+			words("BZPOPMIN", w.second, w.key, timeout), words("BZPOPMAX", w.key, w.second, timeout),
+			words("BZMPOP", timeout, 2, w.key, w.second, "MIN", "COUNT", 3),
+			words("BZPOPBYSCORE", timeout, 2, w.key, w.second, "-inf", "@now", "COUNT", 3),
+		}[p.int(4)]
 	} else {
-		switch p.int(5) {
-		case 0:
-			r, err = p.do("BLPOP", other, w.key, timeout)
-		case 1:
-			r, err = p.do("BRPOP", w.key, other, timeout)
-		case 2:
-			r, err = p.do("BLMPOP", timeout, 2, other, w.key, "LEFT", "COUNT", 3)
-		case 3:
-			_, err = p.do("BLMOVE", w.key, other, "LEFT", "RIGHT", timeout)
-			return w.broken(err, 0)
-		case 4:
-			r, err = p.do("LPOP", w.key, 2)
-			if r != nil {
-				r = []any{w.key, r}
-			}
-		}
+		args = [][]string{
+			words("BLPOP", w.second, w.key, timeout), words("BRPOP", w.key, w.second, timeout),
+			words("BLMPOP", timeout, 2, w.second, w.key, "LEFT", "COUNT", 3), words("LPOP", w.key, 2),
+			words("BLMOVE", w.key, w.second, "LEFT", "RIGHT", timeout),
+		}[p.int(5)]
+	}
+	r, err := p.do(args)
+	if args[0] == "BLMOVE" {
+		r, most = nil, 0
 	}
 	if err != nil || r == nil {
-		return w.broken(err, 3)
-	}
-	var names []string
-	l := list(r)
-	for _, e := range l[1:] {
-		names = append(names, strings.Fields(strings.Trim(strings.ReplaceAll(flat(e), ",", " "), " "))...)
+		if e := (*refusal)(nil); err != nil && !errors.As(err, &e) {
+			w.count(&w.lostPops, most)
+		}
+		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := time.Now()
-	for _, name := range names {
+	before, now := w.taken, time.Now()
+	for _, name := range flat(r) {
 		if !strings.HasPrefix(name, "e") {
-			continue // a score
+			continue // a key or a score
 		}
 		e := w.elements[name]
 		if e == nil {
@@ -398,40 +303,28 @@ func (w *queue) consume(p *player) error {
 		e.taken = now
 		w.taken++
 	}
-	if w.taken%1000 < int64(len(names)) {
-		for name, e := range w.elements {
-			if !e.taken.IsZero() && now.Sub(e.taken) > 2*window && !w.st.lossy(e.taken) { // or a crash may have brought it back
-				delete(w.elements, name)
-			}
-		}
+	if w.taken/1000 > before/1000 {
+		maps.DeleteFunc(w.elements, func(_ string, e *element) bool {
+			return !e.taken.IsZero() && now.Sub(e.taken) > 2*window && !w.st.lossy(e.taken) // a crash cannot bring it back
+		})
 	}
 	return nil
 }
 
-// flat writes all that is in a reply, with commas.
-func flat(v any) string {
-	if l, ok := v.([]any); ok {
-		var parts []string
-		for _, e := range l {
-			parts = append(parts, flat(e))
-		}
-		return strings.Join(parts, ",")
+// flat lists all that is in a reply.
+func flat(v any) (l []string) {
+	if _, ok := v.([]any); !ok {
+		return []string{text(v)}
 	}
-	return text(v)
-}
-
-func (w *queue) broken(err error, n int) error {
-	if r := (*refusal)(nil); err != nil && !errors.As(err, &r) {
-		w.mu.Lock()
-		w.lostPops += n
-		w.mu.Unlock()
+	for _, e := range list(v) {
+		l = append(l, flat(e)...)
 	}
-	return err
+	return l
 }
 
 func (w *queue) finish(c *client) error {
 	there := map[string]int{}
-	for _, key := range []string{w.key, w.key + ":2"} {
+	for _, key := range []string{w.key, w.second} {
 		v, err := observe(c, key)
 		if err != nil {
 			return err
@@ -439,14 +332,11 @@ func (w *queue) finish(c *client) error {
 		if v == nil {
 			continue
 		}
-		for _, e := range v.list {
-			there[e]++
-		}
-		for e := range v.scores {
+		for _, e := range slices.Concat(v.list, v.members()) {
 			there[e]++
 		}
 	}
-	missing := 0
+	missing := int64(0)
 	for name, e := range w.elements {
 		n := there[name]
 		delete(there, name)
@@ -474,29 +364,17 @@ func (w *queue) String() string {
 
 // cache has keys that may be evicted: a value that is there is the last that was set.
 type cache struct {
-	st      *stage
-	players []*player
-	hits    counter
-	misses  counter
+	*crew
+	hits, misses int64
 }
 
-func newCache(st *stage, n int) *cache {
-	w := &cache{st: st}
-	for i := range n {
-		w.players = append(w.players, st.player("cache", i))
+func newCache(st *stage) *cache {
+	w := &cache{crew: &crew{st: st}}
+	for i := range 2 {
+		version, doubt := map[string]int{}, map[string]bool{}
+		w.act(fmt.Sprint("cache ", i), 1, func(p *player) error { return w.step(p, i, version, doubt) })
 	}
 	return w
-}
-
-func (w *cache) run() {
-	var wg sync.WaitGroup
-	for i, p := range w.players {
-		wg.Go(func() {
-			version, doubt := map[string]int{}, map[string]bool{}
-			p.play(func() error { return w.step(p, i, version, doubt) })
-		})
-	}
-	wg.Wait()
 }
 
 func (w *cache) step(p *player, n int, version map[string]int, doubt map[string]bool) error {
@@ -504,11 +382,8 @@ func (w *cache) step(p *player, n int, version map[string]int, doubt map[string]
 	value := func(v int) string { return fmt.Sprintf("%s %d %s", key, v, strings.Repeat("x", v%700)) }
 	if p.one(3) {
 		version[key]++
-		doubt[key] = true
 		_, err := p.do("SET", key, value(version[key]), "PX", 1000+p.int(30_000))
-		if err == nil {
-			doubt[key] = false
-		}
+		doubt[key] = err != nil
 		return err
 	}
 	r, err := p.do("GET", key)
@@ -516,20 +391,14 @@ func (w *cache) step(p *player, n int, version map[string]int, doubt map[string]
 		return err
 	}
 	if r == nil {
-		w.misses.add(1)
+		w.count(&w.misses, 1)
 		return nil
 	}
-	w.hits.add(1)
-	if s := text(r); s != value(version[key]) && !doubt[key] && !w.st.crashes {
+	w.count(&w.hits, 1)
+	if s := text(r); s != value(version[key]) && !doubt[key] && !w.st.crashes || !strings.HasPrefix(s, key+" ") {
 		return p.wrong("%s is %s, must be %s", key, show(r), show(value(version[key])))
-	} else if !strings.HasPrefix(s, key+" ") {
-		return p.wrong("%s is %s", key, show(r))
 	}
 	return nil
 }
 
-func (w *cache) finish(*client) error { return nil }
-
-func (w *cache) String() string {
-	return fmt.Sprintf("cache: %d hits, %d misses", w.hits.get(), w.misses.get())
-}
+func (w *cache) String() string { return fmt.Sprintf("cache: %d hits, %d misses", w.hits, w.misses) }

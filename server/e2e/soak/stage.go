@@ -196,7 +196,7 @@ func (st *stage) pace(r *rand.Rand) {
 	if rate <= 0 {
 		return
 	}
-	for !st.over.Load() && float64(st.stats.commands.get()) > time.Since(st.begin).Seconds()*rate {
+	for !st.over.Load() && float64(st.stats.commands.Load()) > time.Since(st.begin).Seconds()*rate {
 		time.Sleep(time.Millisecond + time.Duration(r.IntN(4))*time.Millisecond)
 	}
 }
@@ -455,13 +455,9 @@ func (st *stage) cast() {
 		}
 		return
 	}
-	st.workers = []worker{
-		newCounters(st, 3), newAccounts(st, 3), newQueue(st, "queue", false, 2), newQueue(st, "zqueue", true, 2),
-		newCache(st, 2), newVisitors(st, 3), st.chaos,
-	}
+	st.workers = []worker{newCounters(st), newAccounts(st), newQueue(st, "queue", false), newQueue(st, "zqueue", true), newCache(st), newVisitors(st), st.chaos}
 	if !st.crashes { // the invariants of these do not hold across a crash
-		st.workers = append(st.workers, newClaims(st, 2), newBoxes(st, 2), newRooms(st, 2), newEntries(st, 2),
-			newNews(st, 3), newMirrors(st, 2), newAlarms(st))
+		st.workers = append(st.workers, newClaims(st), newBoxes(st), newRooms(st), newEntries(st), newNews(st), newMirrors(st), newAlarms(st))
 	}
 }
 

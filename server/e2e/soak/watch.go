@@ -36,7 +36,7 @@ func (st *stage) look(c *client) (s sample, err error) {
 		return s, &refusal{[]string{"INFO"}, e}
 	}
 	s.at = time.Since(st.begin)
-	s.commands = st.stats.commands.get()
+	s.commands = st.stats.commands.Load()
 	s.clients, s.goroutines = field(r, "connected_clients"), field(r, "goroutines")
 	s.heap = field(r, "allocator_allocated")
 	s.descriptors = st.server.descriptors()
