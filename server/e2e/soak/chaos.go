@@ -79,152 +79,107 @@ func settings() map[string][]string {
 	}
 }
 
-func (w *chaos) step(p *player) error {
-	what := ""
-	var err error
+// A deed is something that the operator does: commands, or a function.
+type deed struct {
+	weight int
+	name   string
+	forms  []string // see drawn
+	also   func(p *player, do func(args ...any) any)
+}
+
+func (w *chaos) table() []deed {
+	return []deed{
+		{60, "CONFIG SET", nil, w.set},
+		{36, "CLIENT KILL", nil, w.kill},
+		{6, "CLIENT PAUSE", []string{"CLIENT PAUSE 10..159 WRITE|ALL"}, nil},
+		{6, "CLIENT UNPAUSE", []string{"CLIENT PAUSE 10..159 WRITE|ALL", "CLIENT UNPAUSE"}, nil},
+		{12, "BGSAVE", []string{"BGSAVE SCHEDULE"}, nil},
+		{12, "SAVE", []string{"SAVE"}, nil},
+		{3, "BGREWRITEAOF", []string{"BGREWRITEAOF"}, nil},
+		{4, "DEBUG RELOAD", []string{"DEBUG RELOAD"}, nil},
+		{12, "looks", []string{"INFO everything", "CLIENT LIST", "SLOWLOG GET 20", "LATENCY LATEST", "MEMORY STATS", "MEMORY DOCTOR",
+			"CONFIG GET *", "COMMAND DOCS", "PUBSUB CHANNELS", "ACL LOG"}, nil},
+		{12, "KEYS", []string{"KEYS *", "RANDOMKEY", "DBSIZE", "DEBUG DIGEST"}, nil},
+		{12, "SCRIPT FLUSH", []string{"SCRIPT FLUSH SYNC|ASYNC"}, nil},
+		{12, "FUNCTION", nil, func(p *player, do func(args ...any) any) {
+			do("FUNCTION", "RESTORE", text(do("FUNCTION", "DUMP")), "REPLACE")
+			do("FUNCTION", "LOAD", "REPLACE", fmt.Sprintf("#!lua name=other\nredis.register_function('other', function() return %d end)", p.int(1000)))
+			do("FUNCTION", "LIST", "WITHCODE")
+		}},
+		{12, "another database", []string{"SELECT 5", "DEBUG POPULATE 200..2199 filler", "SWAPDB 5 6", "SELECT 6", "FLUSHDB SYNC|ASYNC", "SELECT 0"}, nil},
+		{12, "maxmemory", nil, w.limit},
+		{12, "maxclients", nil, func(p *player, do func(args ...any) any) {
+			do("CONFIG", "SET", "maxclients", field(do("INFO", "clients"), "connected_clients")+1)
+			p.rest(150)
+			do("CONFIG", "SET", "maxclients", 2000)
+		}},
+		{12, "a slow script", nil, func(p *player, do func(args ...any) any) {
+			if !w.st.crashes {
+				do("CONFIG", "SET", "busy-reply-threshold", drawn(p.rng, "5000|10"))
+			}
+			n := 200_000 + p.int(1_500_000)
+			if w.st.o.race {
+				n /= 20
+			}
+			do("EVAL", "local t = 0 for i = 1, ARGV[1] do t = t + i % 7 end return t", 0, n)
+		}},
+		{12, "DEBUG SLEEP", []string{"DEBUG SLEEP 0.01|0.02|0.03|0.04|0.05|0.06|0.07|0.08"}, nil},
+		{12, "ACL", nil, func(p *player, do func(args ...any) any) {
+			name := fmt.Sprint("user", p.int(5))
+			do("ACL", "SETUSER", name, "on", ">secret", "~visit:*", "+@read")
+			do("ACL", "DRYRUN", name, "GET", "visit:1")
+			if p.one(2) {
+				do("ACL", "DELUSER", name)
+			}
+		}},
+		{12, "CONFIG RESETSTAT", []string{"CONFIG RESETSTAT", "LATENCY RESET", "SLOWLOG RESET"}, nil},
+	}
+}
+
+// choose draws a deed.
+func (w *chaos) choose(p *player) deed {
+	table, total := w.table(), 0
+	evict := w.st.evicts() && p.one(3)
+	for i, d := range table {
+		names := w.st.o.deeds
+		if evict {
+			names = []string{"maxmemory"}
+		}
+		if len(names) > 0 && !slices.Contains(names, d.name) {
+			table[i].weight = 0
+		}
+		total += table[i].weight
+	}
+	n := p.int(max(1, total))
+	for _, d := range table {
+		if n -= d.weight; n < 0 {
+			return d
+		}
+	}
+	return deed{name: "nothing"}
+}
+
+func (w *chaos) step(p *player) (err error) {
 	do := func(args ...any) (r any) {
 		if err == nil {
 			r, err = p.do(args...)
 		}
 		return r
 	}
-	deed := p.int(24)
-	if d := w.st.o.deeds; len(d) > 0 {
-		deed = d[p.int(len(d))]
+	d := w.choose(p)
+	w.deeds[d.name]++
+	for _, form := range d.forms {
+		var command []string
+		for word := range strings.FieldsSeq(form) {
+			command = append(command, drawn(p.rng, word)...)
+		}
+		if command[0] == "CLIENT" && command[1] == "UNPAUSE" {
+			p.rest(100)
+		}
+		do(command)
 	}
-	if w.st.evicts() && p.one(3) {
-		deed = 18
-	}
-	switch deed {
-	case 0, 1, 2, 3, 4:
-		what = "CONFIG SET"
-		harmless := settings()
-		names := slices.Sorted(maps.Keys(harmless))
-		name := names[p.int(len(names))]
-		value := harmless[name][p.int(len(harmless[name]))]
-		if w.st.crashes && (name == "save" || name == "busy-reply-threshold") {
-			break // the model must know the writes that a crash may lose
-		}
-		do("CONFIG", "SET", name, value)
-	case 5, 6, 7:
-		what = "CLIENT KILL"
-		r := do("CLIENT", "LIST", "TYPE", []string{"normal", "normal", "pubsub"}[p.int(3)])
-		lines := strings.Split(strings.TrimSpace(text(r)), "\n")
-		line := lines[p.int(len(lines))]
-		if id, _, ok := strings.Cut(strings.TrimPrefix(line, "id="), " "); ok && id != p.id {
-			do("CLIENT", "KILL", "ID", id, "SKIPME", "yes")
-		}
-	case 8:
-		what = "CLIENT PAUSE"
-		do("CLIENT", "PAUSE", 10+p.int(150), []string{"WRITE", "ALL"}[p.int(2)])
-		if p.one(2) {
-			time.Sleep(time.Duration(p.int(100)) * time.Millisecond)
-			do("CLIENT", "UNPAUSE")
-		}
-	case 9:
-		what = "BGSAVE"
-		do("BGSAVE", "SCHEDULE")
-	case 10:
-		what = "SAVE"
-		do("SAVE")
-	case 11:
-		if p.one(4) {
-			what = "BGREWRITEAOF"
-			do("BGREWRITEAOF")
-		}
-	case 12:
-		if p.one(3) {
-			what = "DEBUG RELOAD"
-			do("DEBUG", "RELOAD")
-		}
-	case 13:
-		what = "looks"
-		do("INFO", "everything")
-		do("CLIENT", "LIST")
-		do("SLOWLOG", "GET", 20)
-		do("LATENCY", "LATEST")
-		do("MEMORY", "STATS")
-		do("MEMORY", "DOCTOR")
-		do("CONFIG", "GET", "*")
-		do("COMMAND", "DOCS")
-		do("PUBSUB", "CHANNELS")
-		do("ACL", "LOG")
-	case 14:
-		what = "KEYS"
-		do("KEYS", "*")
-		do("RANDOMKEY")
-		do("DBSIZE")
-		do("DEBUG", "DIGEST")
-	case 15:
-		what = "SCRIPT FLUSH"
-		do("SCRIPT", "FLUSH", []string{"SYNC", "ASYNC"}[p.int(2)])
-	case 16:
-		what = "FUNCTION"
-		payload := do("FUNCTION", "DUMP")
-		do("FUNCTION", "RESTORE", text(payload), "REPLACE")
-		do("FUNCTION", "LOAD", "REPLACE", fmt.Sprintf("#!lua name=other\nredis.register_function('other', function() return %d end)", p.int(1000)))
-		do("FUNCTION", "LIST", "WITHCODE")
-	case 17:
-		what = "another database"
-		do("SELECT", 5)
-		do("DEBUG", "POPULATE", 200+p.int(2000), "filler")
-		do("SWAPDB", 5, 6)
-		do("SELECT", 6)
-		do([]string{"FLUSHDB", "FLUSHDB"}[p.int(2)], []string{"SYNC", "ASYNC"}[p.int(2)])
-		do("SELECT", 0)
-	case 18:
-		if w.st.crashes { // a refused write and a write lost in a crash would look the same
-			break
-		}
-		what = "maxmemory"
-		before := do("INFO", "everything")
-		limit, policy := field(before, "used_memory")*int64(80+p.int(19))/100, "noeviction"
-		if w.st.evicts() {
-			w.st.evicting.Store(true)
-			policy = []string{"volatile-lru", "volatile-lfu", "volatile-ttl", "volatile-random"}[p.int(4)]
-			what = policy
-		}
-		do("CONFIG", "SET", "maxmemory-policy", policy, "maxmemory", max(1, limit))
-		time.Sleep(time.Duration(p.int(200)) * time.Millisecond)
-		if do("CONFIG", "SET", "maxmemory", 0, "maxmemory-policy", "noeviction"); err == nil {
-			w.st.evicting.Store(false)
-		}
-		w.evicted += max(0, field(do("INFO", "stats"), "evicted_keys")-field(before, "evicted_keys"))
-	case 19:
-		what = "maxclients"
-		n := field(do("INFO", "clients"), "connected_clients")
-		do("CONFIG", "SET", "maxclients", n+1)
-		time.Sleep(time.Duration(p.int(150)) * time.Millisecond)
-		do("CONFIG", "SET", "maxclients", 2000)
-	case 20:
-		what = "a slow script"
-		if !w.st.crashes {
-			do("CONFIG", "SET", "busy-reply-threshold", []string{"5000", "10"}[p.int(2)])
-		}
-		n := 200_000 + p.int(1_500_000)
-		if w.st.o.race {
-			n /= 20
-		}
-		do("EVAL", "local t = 0 for i = 1, ARGV[1] do t = t + i % 7 end return t", 0, n)
-	case 21:
-		what = "DEBUG SLEEP"
-		do("DEBUG", "SLEEP", "0.0"+strconv.Itoa(1+p.int(8)))
-	case 22:
-		what = "ACL"
-		name := fmt.Sprint("user", p.int(5))
-		do("ACL", "SETUSER", name, "on", ">secret", "~visit:*", "+@read")
-		do("ACL", "DRYRUN", name, "GET", "visit:1")
-		if p.one(2) {
-			do("ACL", "DELUSER", name)
-		}
-	case 23:
-		what = "CONFIG RESETSTAT"
-		do("CONFIG", "RESETSTAT")
-		do("LATENCY", "RESET")
-		do("SLOWLOG", "RESET")
-	}
-	if what != "" {
-		w.deeds[what]++
+	if d.also != nil {
+		d.also(p, do)
 	}
 	if r := (*refusal)(nil); errors.As(err, &r) {
 		for _, fine := range []string{"already in progress", "Script killed by user"} { // the latter by a stop
@@ -236,12 +191,52 @@ func (w *chaos) step(p *player) error {
 	return err
 }
 
+// set sets one of the settings.
+func (w *chaos) set(p *player, do func(args ...any) any) {
+	all := settings()
+	names := slices.Sorted(maps.Keys(all))
+	name := names[p.int(len(names))]
+	if w.st.crashes && (name == "save" || name == "busy-reply-threshold") {
+		return // the model must know the writes that a crash may lose
+	}
+	do("CONFIG", "SET", name, all[name][p.int(len(all[name]))])
+}
+
+// kill ends the connection of some client.
+func (w *chaos) kill(p *player, do func(args ...any) any) {
+	r := do("CLIENT", "LIST", "TYPE", drawn(p.rng, "normal|normal|pubsub"))
+	lines := strings.Split(strings.TrimSpace(text(r)), "\n")
+	line := lines[p.int(len(lines))]
+	if id, _, ok := strings.Cut(strings.TrimPrefix(line, "id="), " "); ok && id != p.id {
+		do("CLIENT", "KILL", "ID", id, "SKIPME", "yes")
+	}
+}
+
+// limit limits the memory for a moment.
+func (w *chaos) limit(p *player, do func(args ...any) any) {
+	if w.st.crashes { // a refused write and a write lost in a crash would look the same
+		return
+	}
+	before, policy := do("INFO", "everything"), []string{"noeviction"}
+	if w.st.evicts() {
+		w.st.evicting.Store(true)
+		policy = drawn(p.rng, "volatile-lru|volatile-lfu|volatile-ttl|volatile-random")
+		w.deeds[policy[0]]++
+	}
+	do("CONFIG", "SET", "maxmemory-policy", policy, "maxmemory", max(1, field(before, "used_memory")*int64(80+p.int(19))/100))
+	p.rest(200)
+	if r := do("CONFIG", "SET", "maxmemory", 0, "maxmemory-policy", "noeviction"); r != nil {
+		w.st.evicting.Store(false)
+	}
+	w.evicted += max(0, field(do("INFO", "stats"), "evicted_keys")-field(before, "evicted_keys"))
+}
+
 // field returns a number of INFO.
 func field(info any, name string) int64 {
 	for line := range strings.Lines(text(info)) {
 		if value, ok := strings.CutPrefix(line, name+":"); ok {
-			n, _ := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
-			return n
+			n, _ := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			return int64(n)
 		}
 	}
 	return 0
@@ -249,19 +244,10 @@ func field(info any, name string) int64 {
 
 // calm takes back what limits.
 func (w *chaos) calm(c *client) error {
-	for _, args := range [][]string{
-		{"CONFIG", "SET", "maxmemory", "0", "maxmemory-policy", "noeviction"}, {"CONFIG", "SET", "maxclients", "2000"}, {"CONFIG", "SET", "timeout", "0"},
-		{"CONFIG", "SET", "client-output-buffer-limit", "normal 0 0 0 pubsub 33554432 8388608 60"},
-		{"CONFIG", "SET", "proto-max-bulk-len", "536870912"}, {"CONFIG", "SET", "client-query-buffer-limit", "1073741824"},
-		{"CONFIG", "SET", "save", "1 1"}, {"CLIENT", "UNPAUSE"}, {"SELECT", "0"},
-	} {
-		if r, err := c.do(args...); err != nil {
-			return err
-		} else if e, bad := r.(errorReply); bad {
-			return &refusal{args, e}
-		}
-	}
-	return nil
+	_, err := c.ask(words("CONFIG", "SET", "maxmemory", 0, "maxmemory-policy", "noeviction", "maxclients", 2000, "timeout", 0,
+		"client-output-buffer-limit", "normal 0 0 0 pubsub 33554432 8388608 60", "proto-max-bulk-len", 536870912,
+		"client-query-buffer-limit", 1073741824, "save", "1 1"), words("CLIENT", "UNPAUSE"), words("SELECT", 0))
+	return err
 }
 
 func (w *chaos) String() string {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -105,23 +106,27 @@ func (o *owner) op(p *operation, words []string) *op {
 	return q
 }
 
-// word draws what a word of a form stands for. "NX|XX" is one of the words between the
-// bars, of which an empty one is left out, and "2..5" a number. The cases below have the
-// other words that stand for something; any other word stands for itself. It reports
-// false if there is nothing to draw.
-func (d *drawing) word(w string) (list []string, ok bool) {
-	o := d.o
-	if alternatives := strings.Split(w, "|"); len(alternatives) > 1 {
-		if w = alternatives[o.int(len(alternatives))]; w == "" {
-			return nil, true
-		}
-		return []string{w}, true
-	}
+// drawn draws what a word stands for: "NX|XX" is one of the words between the bars, of
+// which an empty one is left out, and "2..5" is a number. Any other word is itself.
+func drawn(r *rand.Rand, w string) []string {
+	alternatives := strings.Split(w, "|")
+	w = alternatives[r.IntN(len(alternatives))]
 	if lo, hi, ok := strings.Cut(w, ".."); ok {
 		from, _ := strconv.Atoi(lo)
 		to, _ := strconv.Atoi(hi)
-		return words(from + o.int(to-from+1)), true
+		return words(from + r.IntN(to-from+1))
 	}
+	if w == "" {
+		return nil
+	}
+	return []string{w}
+}
+
+// word draws what a word of a form stands for. The cases have the words that have a
+// meaning here; drawn has the meaning of any other. It reports false if there is nothing
+// to draw.
+func (d *drawing) word(w string) (list []string, ok bool) {
+	o := d.o
 	ids := func(n int64) ([]string, bool) { return []string{idOf(n)}, true }
 	switch w {
 	case "key":
@@ -204,7 +209,7 @@ func (d *drawing) word(w string) (list []string, ok bool) {
 	case "restore":
 		return []string{"return redis.call('RESTORE', KEYS[2], 0, redis.call('DUMP', KEYS[1]), 'REPLACE')"}, true
 	}
-	return []string{w}, true
+	return drawn(o.rng, w), true
 }
 
 // most is how many elements a value may have before it is made smaller.

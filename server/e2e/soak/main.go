@@ -9,7 +9,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -31,7 +30,7 @@ type options struct {
 	verbose   bool
 	only      string
 	calm      bool
-	deeds     []int
+	deeds     []string
 
 	lie bool // the model is made wrong now and then, for a test
 	out io.Writer
@@ -61,14 +60,8 @@ func main() {
 	flag.BoolVar(&o.verbose, "v", false, "tell what the server has whenever all is compared")
 	flag.StringVar(&o.only, "only", "", "the one type that keys of their own have, to find a fault")
 	flag.BoolVar(&o.calm, "calm", false, "only workers with keys of their own, and no operator")
-	flag.Func("deeds", "the numbers of what the operator does (chaos.go), to find a fault", func(s string) error {
-		for word := range strings.FieldsSeq(s) {
-			n, err := strconv.Atoi(word)
-			if err != nil {
-				return err
-			}
-			o.deeds = append(o.deeds, n)
-		}
+	flag.Func("deeds", "what the operator does: names of chaos.go, with commas, to find a fault", func(s string) error {
+		o.deeds = strings.Split(s, ",")
 		return nil
 	})
 	flag.Parse()

@@ -3,10 +3,12 @@
 package main
 
 import (
-	"fmt"
-	"maps"
+	"reflect"
 	"slices"
 	"strings"
+
+	diff "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // An expected reply: a string, an int or nil, or one of these.
@@ -24,122 +26,61 @@ type (
 )
 
 func (j judged) String() string { return j.what }
-func (r ranked) String() string { return fmt.Sprintf("%v", []scored(r)) }
-func (h hashed) String() string { return fmt.Sprintf("%.400q", map[string]string(h)) }
-func (b bag) String() string    { return fmt.Sprintf("in any order %.400q", []string(b)) }
 func (r row) String() string    { return show([]any(r)) }
 
 // okay is a reply that all is well.
 const okay = "OK"
 
+// matches reports whether a reply is the one that must come.
 func matches(want, got any) bool {
 	if e, bad := got.(errorReply); bad {
 		like, ok := want.(errorLike)
 		return ok && strings.HasPrefix(string(e), string(like))
 	}
 	switch want := want.(type) {
-	case nil:
-		return got == nil
-	case string:
-		s, ok := got.(string)
-		return ok && s == want
-	case int:
-		n, ok := got.(int64)
-		return ok && n == int64(want)
-	case int64:
-		n, ok := got.(int64)
-		return ok && n == want
-	case num:
-		return float(got) == float64(want)
-	case bag:
-		l := list(got)
-		if len(l) != len(want) {
-			return false
-		}
-		var names []string
-		for _, e := range l {
-			names = append(names, text(e))
-		}
-		slices.Sort(names)
-		return slices.Equal(names, slices.Sorted(slices.Values(want)))
-	case row:
-		l := list(got)
-		if len(l) != len(want) {
-			return false
-		}
-		for i := range l {
-			if !matches(want[i], l[i]) {
-				return false
-			}
-		}
-		return true
-	case hashed:
-		pairs := pairsOf(got)
-		if len(pairs) != len(want) {
-			return false
-		}
-		for _, p := range pairs {
-			if v, ok := want[text(p[0])]; !ok || v != text(p[1]) {
-				return false
-			}
-		}
-		return true
-	case ranked:
-		pairs := pairsOf(got)
-		if len(pairs) != len(want) {
-			return false
-		}
-		for i, p := range pairs {
-			if text(p[0]) != want[i].member || float(p[1]) != want[i].score {
-				return false
-			}
-		}
-		return true
 	case judged:
 		return want.ok(got)
+	case row:
+		return slices.EqualFunc(want, list(got), matches)
 	}
-	return false
+	return unlike(want, got) == ""
 }
 
-// between tells in what a long reply differs from what it must be.
-func between(want, got any) string {
-	had := map[string]int{}
-	switch want := want.(type) {
+// unlike tells in what a reply differs from what must come.
+func unlike(want, got any) string {
+	switch w := want.(type) {
+	case int:
+		want = int64(w)
+	case num:
+		got = num(float(got))
 	case bag:
-		for _, m := range want {
-			had[m]++
-		}
-		for _, m := range list(got) {
-			had[text(m)]--
-		}
+		l := texts(got)
+		slices.Sort(l)
+		slices.Sort(w)
+		got = bag(l)
 	case hashed:
-		for m, v := range want {
-			had[m+" = "+v]++
-		}
+		m := hashed{}
 		for _, p := range pairsOf(got) {
-			had[text(p[0])+" = "+text(p[1])]--
+			m[text(p[0])] = text(p[1])
 		}
+		got = m
 	case ranked:
-		for _, e := range want {
-			had[e.member+" = "+formatScore(e.score)]++
-		}
+		l := ranked{}
 		for _, p := range pairsOf(got) {
-			had[text(p[0])+" = "+formatScore(float(p[1]))]--
+			l = append(l, scored{text(p[0]), float(p[1])})
 		}
+		got = l
 	}
-	var parts []string
-	for _, m := range slices.Sorted(maps.Keys(had)) {
-		switch {
-		case had[m] > 0:
-			parts = append(parts, fmt.Sprintf("without %.100q", m))
-		case had[m] < 0:
-			parts = append(parts, fmt.Sprintf("with %.100q", m))
-		}
-	}
-	if len(parts) == 0 {
+	return difference(want, got)
+}
+
+// difference tells in what two values differ: lines with - must be there, and those with
+// + are. It is "" if they do not differ.
+func difference(want, got any) string {
+	if reflect.DeepEqual(want, got) {
 		return ""
 	}
-	return "replies " + strings.Join(parts, ", ")
+	return diff.Diff(want, got, diff.AllowUnexported(value{}, stream{}, entry{}, group{}, scored{}), cmpopts.EquateEmpty())
 }
 
 // rowOf returns the row of what a function makes of each element.

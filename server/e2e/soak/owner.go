@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -38,20 +36,6 @@ type owner struct {
 // ownerStats are counted over all owners of a stage.
 type ownerStats struct {
 	commands, steps, refused, lost, recovered, takenBack, adopted, compared atomic.Int64
-}
-
-// step is what is done or not done as a whole.
-type step struct {
-	sent, acked time.Time
-	undo        []undo
-	wild        []string // keys of which one cannot tell what was done to them, unless a reply came
-	vague       bool     // it may have been refused in part
-}
-
-// undo is what a key was before.
-type undo struct {
-	key string
-	was *value
 }
 
 const (
@@ -398,310 +382,6 @@ func (o *owner) usable(key string) bool {
 	return v.next() > now+guard
 }
 
-// at returns the model's value of a key, or an empty one.
-func (o *owner) at(key string) *value {
-	if v := o.model[key]; v != nil {
-		return v
-	}
-	return newValue(strings.Split(key, ":")[1])
-}
-
-// keep puts values into the model.
-func (o *owner) keep(keys []string, values []*value) {
-	for i, key := range keys {
-		if delete(o.model, key); values[i].exists() == 1 {
-			o.model[key] = values[i]
-		}
-	}
-}
-
-// step draws what is done next, and does it.
-func (o *owner) step() error {
-	way, n := "alone", 1
-	switch d := o.int(100); {
-	case d < 20:
-		way, n = "pipeline", 2+o.int(10)
-	case d < 30:
-		way, n = "multi", 1+o.int(6)
-	case d < 36:
-		way = "eval"
-	case d < 40:
-		way = "fcall"
-	case d < 41:
-		return o.watched()
-	}
-	s := o.begin(way)
-	for len(s.ops) < n {
-		// Each is drawn for what those before it have made of the model.
-		p := o.draw()
-		if p == nil || p.effect == picks && way != "alone" || p.words[0] == "EVAL" && (way == "eval" || way == "fcall") {
-			continue
-		}
-		s.add(p)
-	}
-	return s.end()
-}
-
-// watched changes a watched key from another connection, or does not.
-func (o *owner) watched() error {
-	d := o.drawing("string")
-	if d.v == nil {
-		return nil
-	}
-	if r, err := o.c.do("WATCH", d.key); err != nil || isError(r) {
-		return err
-	}
-	if o.one(2) {
-		p := d.from("string")
-		if p == nil {
-			return o.drain("UNWATCH")
-		}
-		return o.perform("multi", p)
-	}
-	other, life, err := o.st.dial()
-	if err != nil {
-		return err
-	}
-	defer other.close()
-	if life != o.life {
-		return fmt.Errorf("another server")
-	}
-	now := strconv.FormatInt(nowMs(), 10)
-	mine := o.c
-	o.c = other
-	err = o.perform("alone", o.op(&o.tables["string"][0], words("SET", d.key, now)))
-	o.c = mine
-	if err != nil {
-		return err
-	}
-	if o.at(d.key).str != now { // it was refused
-		return o.drain("UNWATCH")
-	}
-	if err := o.c.send(words("MULTI"), words("SET", d.key, "never"), words("EXEC")); err != nil {
-		return err
-	}
-	var r any
-	for range 3 {
-		if r, err = o.c.read(); err != nil {
-			return err
-		}
-	}
-	if e, bad := r.(errorReply); bad && refused(e) {
-		return nil
-	}
-	if r != nil {
-		return &mismatch{d.key, "a watched key was changed, and EXEC has replied " + show(r)}
-	}
-	o.stats.steps.Add(1)
-	return nil
-}
-
-func (o *owner) drain(command string) error { _, err := o.c.do(command); return err }
-
-// stepper is a step that is put together.
-type stepper struct {
-	o       *owner
-	way     string
-	steps   []*step // one, or one for each command of a pipeline
-	ops     []*op
-	want    []any
-	keys    []string // that it may change
-	nearest int64    // deadline of what it changes or reads
-}
-
-func (o *owner) begin(way string) *stepper {
-	return &stepper{o: o, way: way, nearest: math.MaxInt64}
-}
-
-// perform does an op as a step.
-func (o *owner) perform(way string, p *op) error {
-	s := o.begin(way)
-	s.add(p)
-	return s.end()
-}
-
-// add does an op to the model.
-func (t *stepper) add(p *op) {
-	o := t.o
-	if t.way == "pipeline" || len(t.steps) == 0 {
-		t.steps = append(t.steps, &step{})
-	}
-	s := t.steps[len(t.steps)-1]
-	var values []*value
-	for _, key := range p.keys {
-		v := o.at(key)
-		values = append(values, v)
-		t.nearest = min(t.nearest, v.next())
-		if p.effect == reads {
-			continue
-		}
-		if !slices.Contains(t.keys, key) {
-			t.keys = append(t.keys, key)
-		}
-		s.undo = append(s.undo, undo{key, o.model[key].clone()})
-		if p.effect == picks {
-			s.wild = append(s.wild, key)
-		}
-	}
-	c := &call{name: p.words[0], args: p.words[1:]}
-	var of []*value // in the order of the words
-	for _, w := range c.args {
-		if i := slices.Index(p.keys, w); i >= 0 {
-			of = append(of, values[i])
-		}
-	}
-	of = append(of, nil, nil)
-	c.v, c.other, c.third = of[0], of[1], of[2]
-	want := p.apply(c)
-	if p.effect != reads {
-		o.keep(p.keys, values)
-	}
-	for _, v := range values {
-		t.nearest = min(t.nearest, v.next())
-	}
-	t.ops, t.want = append(t.ops, p), append(t.want, want)
-	o.ring.add(t.way + " " + quoted(p.words))
-}
-
-// end sends a step and compares the replies.
-func (t *stepper) end() error {
-	o, s, steps, ops, want, keys, way, nearest := t.o, t.steps[0], t.steps, t.ops, t.want, t.keys, t.way, t.nearest
-	var commands [][]string
-	for _, p := range ops {
-		switch way {
-		case "eval":
-			commands = append(commands, words("EVAL", "return redis.call(unpack(ARGV))", 0, p.words))
-		case "fcall":
-			commands = append(commands, words("FCALL", "soak_call", 0, p.words))
-		default:
-			commands = append(commands, p.words)
-		}
-	}
-	skip := 0
-	if way == "multi" {
-		commands = slices.Concat([][]string{{"MULTI"}}, commands, [][]string{{"EXEC"}})
-		skip = len(ops) + 1
-	}
-	now := time.Now()
-	for _, s := range steps {
-		s.sent = now
-	}
-	o.history = append(o.history, steps...)
-	o.stats.steps.Add(1)
-	o.stats.commands.Add(int64(len(commands)))
-	if err := o.c.send(commands...); err != nil {
-		return err
-	}
-	var replies []any
-	for range skip {
-		if _, err := o.c.read(); err != nil {
-			return err
-		}
-	}
-	if way == "multi" {
-		r, err := o.c.read()
-		if err != nil {
-			return err
-		}
-		if e, bad := r.(errorReply); bad {
-			if !refused(e) {
-				return &mismatch{ops[0].keys[0], fmt.Sprintf("a transaction: %s", e)}
-			}
-			return o.takeBack(s)
-		}
-		if r == nil && time.Now().UnixMilli() >= nearest-edge { // a watched key has expired
-			if err := o.takeBack(s); err != nil {
-				return err
-			}
-			for _, key := range keys {
-				if err := o.adopt(key); err != nil {
-					o.history = append(o.history, &step{sent: time.Now(), wild: keys}) // of these nothing is known
-					return err
-				}
-			}
-			return nil
-		}
-		replies = list(r)
-		if len(replies) != len(ops) {
-			return &mismatch{ops[0].keys[0], fmt.Sprintf("a transaction of %d commands has replied %s", len(ops), show(r))}
-		}
-	} else {
-		for i := range ops {
-			r, err := o.c.read()
-			if err != nil {
-				if slices.ContainsFunc(replies, isError) { // some may have been refused, and those after them done
-					s := steps[len(steps)-1]
-					s.acked, s.wild = time.Time{}, keys
-				}
-				return err
-			}
-			replies = append(replies, r)
-			if len(steps) == len(ops) {
-				steps[i].acked = time.Now()
-			}
-		}
-	}
-	s.acked = time.Now()
-	for i := range steps {
-		steps[i].acked = s.acked
-	}
-	late := s.acked.UnixMilli() >= nearest-edge
-	for i := range ops {
-		r := replies[i]
-		if e, bad := r.(errorReply); bad && refused(e) {
-			if len(ops) == 1 {
-				return o.takeBack(s)
-			}
-			late = true
-			o.stats.refused.Add(1)
-		}
-	}
-	if late { // the steps may have run before the deadline or after it
-		for _, s := range steps {
-			s.vague = true
-		}
-		for _, key := range keys {
-			if err := o.adopt(key); err != nil {
-				// Of these keys nothing is known until they were read.
-				s := steps[len(steps)-1]
-				s.acked, s.wild = time.Time{}, keys
-				return err
-			}
-		}
-		return nil
-	}
-	for i, p := range ops {
-		if matches(want[i], replies[i]) {
-			for _, key := range p.keys { // a reply that picks may have removed the last element
-				if v := o.model[key]; v != nil && v.exists() == 0 {
-					delete(o.model, key)
-				}
-			}
-			continue
-		}
-		problem := between(want[i], replies[i])
-		if problem == "" {
-			problem = fmt.Sprintf("reply %s, must be %s", show(replies[i]), show(want[i]))
-		}
-		return &mismatch{p.keys[0], fmt.Sprintf("%s %s: %s", way, quoted(p.words), problem)}
-	}
-	return nil
-}
-
-// takeBack makes a step that was refused one that was not done.
-func (o *owner) takeBack(s *step) error {
-	o.stats.refused.Add(1)
-	o.ring.add("refused")
-	for i := len(s.undo) - 1; i >= 0; i-- {
-		o.set(s.undo[i].key, s.undo[i].was)
-	}
-	if o.history[len(o.history)-1] != s {
-		return errors.New("the last step is not the last")
-	}
-	o.history = o.history[:len(o.history)-1]
-	return nil
-}
-
 // refused reports whether an error says that nothing was done, for a reason that
 // this program has made: a limit of memory, a script that runs, a function that a
 // crash has taken away.
@@ -714,6 +394,12 @@ func refused(e errorReply) bool {
 	return strings.Contains(string(e), "OOM command not allowed")
 }
 
+// isRefused reports whether a reply is an error that says so.
+func isRefused(r any) bool {
+	e, bad := r.(errorReply)
+	return bad && refused(e)
+}
+
 // transient reports whether it is worth asking again.
 func transient(e errorReply) bool {
 	return refused(e) || strings.HasPrefix(string(e), "ERR max number of clients")
@@ -722,19 +408,16 @@ func transient(e errorReply) bool {
 func isError(v any) bool { _, bad := v.(errorReply); return bad }
 
 // keysOf lists the keys with a prefix.
-func keysOf(c *client, prefix string) (keys []string, err error) {
+func keysOf(c *client, prefix string) ([]string, error) {
 	seen := map[string]bool{}
 	for cursor := "0"; ; {
-		r, err := c.do("SCAN", cursor, "MATCH", prefix+"*", "COUNT", "1000")
+		r, err := c.ask(words("SCAN", cursor, "MATCH", prefix+"*", "COUNT", 1000))
 		if err != nil {
 			return nil, err
 		}
-		if e, bad := r.(errorReply); bad {
-			return nil, &refusal{[]string{"SCAN"}, e}
-		}
-		pair := list(r)
-		for _, key := range list(pair[1]) {
-			seen[text(key)] = true
+		pair := list(r[0])
+		for _, key := range texts(pair[1]) {
+			seen[key] = true
 		}
 		if cursor = text(pair[0]); cursor == "0" {
 			return slices.Sorted(maps.Keys(seen)), nil
@@ -769,54 +452,4 @@ func (o *owner) compareAll(c *client, life int) error {
 		}
 	}
 	return nil
-}
-
-// ring has the last that a worker has done.
-type ring struct {
-	lines [400]string
-	n     int
-}
-
-func (r *ring) add(line string) {
-	r.lines[r.n%len(r.lines)] = time.Now().Format("15:04:05.000000 ") + line
-	r.n++
-}
-
-// about returns the lines that name a key, and the last ones.
-func (r *ring) about(key string) string {
-	var b strings.Builder
-	for i := max(0, r.n-len(r.lines)); i < r.n; i++ {
-		line := r.lines[i%len(r.lines)]
-		if r.n-i <= 8 || key != "" && strings.Contains(line, key+`"`) || key != "" && strings.Contains(line, key+":") || !strings.Contains(line, `"`) {
-			fmt.Fprintln(&b, "   ", line)
-		}
-	}
-	return b.String()
-}
-
-// tail returns the last n lines.
-func (r *ring) tail(n int) string {
-	var b strings.Builder
-	for i := max(0, r.n-min(n, len(r.lines))); i < r.n; i++ {
-		fmt.Fprintln(&b, "   ", r.lines[i%len(r.lines)])
-	}
-	return b.String()
-}
-
-func quoted(args []string) string {
-	var b strings.Builder
-	for i, a := range args {
-		if len(a) > 40 {
-			a = fmt.Sprintf("%s…%d", a[:30], len(a))
-		}
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		if i == 24 {
-			fmt.Fprintf(&b, "… (%d in all)", len(args))
-			break
-		}
-		b.WriteString(show(a))
-	}
-	return b.String()
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 )
@@ -74,7 +75,7 @@ func (p *player) play(step func() error) {
 		err := p.once(step)
 		p.st.leave()
 		if err != nil {
-			p.st.fail(p, fmt.Errorf("%w; what it has done last:\n%s", err, p.ring.about("\x00")))
+			p.st.fail(p, fmt.Errorf("%w; what it has done last:\n%s", err, p.ring.last(8, "")))
 			break
 		}
 		p.st.pace(p.rng)
@@ -206,8 +207,8 @@ func (p *player) wrong(format string, args ...any) error {
 	return &mismatch{p.name, fmt.Sprintf(format, args...)}
 }
 
-// isRefused reports whether an error is that nothing was done.
-func isRefused(err error) bool {
+// notDone reports whether an error is that nothing was done.
+func notDone(err error) bool {
 	r := (*refusal)(nil)
 	return errors.As(err, &r) && refused(r.reply)
 }
@@ -223,4 +224,46 @@ func (st *stage) lossy(at time.Time) bool {
 		}
 	}
 	return false
+}
+
+// ring has the last that a worker has done.
+type ring struct {
+	lines [400]string
+	n     int
+}
+
+func (r *ring) add(line string) {
+	r.lines[r.n%len(r.lines)] = time.Now().Format("15:04:05.000000 ") + line
+	r.n++
+}
+
+// last returns the last n lines, and of those before them the lines that have a text, and
+// those that are no commands.
+func (r *ring) last(n int, about string) string {
+	var b strings.Builder
+	for i := max(0, r.n-len(r.lines)); i < r.n; i++ {
+		line := r.lines[i%len(r.lines)]
+		if r.n-i <= n || about != "" && strings.Contains(line, about) || !strings.Contains(line, `"`) {
+			fmt.Fprintln(&b, "   ", line)
+		}
+	}
+	return b.String()
+}
+
+func quoted(args []string) string {
+	var b strings.Builder
+	for i, a := range args {
+		if len(a) > 40 {
+			a = fmt.Sprintf("%s…%d", a[:30], len(a))
+		}
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		if i == 24 {
+			fmt.Fprintf(&b, "… (%d in all)", len(args))
+			break
+		}
+		b.WriteString(show(a))
+	}
+	return b.String()
 }

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -66,65 +65,31 @@ func (p *process) wait(limit time.Duration) error {
 }
 
 // descriptors returns how many are open.
-func (p *process) descriptors() int {
+func (p *process) descriptors() int64 {
 	l, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid))
 	if err != nil {
 		return 0
 	}
-	return len(l)
+	return int64(len(l))
 }
 
-// rss returns the bytes of the resident set, now and at most.
-func (p *process) rss() (now, peak int64) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		return 0, 0
-	}
-	of := func(name string) int64 {
-		_, rest, _ := strings.Cut(string(b), name+":")
-		fields := strings.Fields(rest)
-		if len(fields) == 0 {
-			return 0
-		}
-		n, _ := strconv.ParseInt(fields[0], 10, 64)
-		return n << 10
-	}
-	return of("VmRSS"), of("VmHWM")
-}
-
-// cpu returns what the process has used so far.
-func (p *process) cpu() time.Duration {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
-	if len(fields) < 13 {
-		return 0
-	}
-	user, _ := strconv.ParseInt(fields[11], 10, 64)
-	system, _ := strconv.ParseInt(fields[12], 10, 64)
-	return time.Duration(user+system) * time.Second / 100
-}
-
-// complaints returns the lines of the log that must not be there.
+// complaints returns the lines of the log that must not be there, with those behind them.
 func (p *process) complaints() string {
 	b, err := os.ReadFile(p.log)
 	if err != nil {
 		return err.Error()
 	}
-	var bad []string
 	lines := strings.Split(string(b), "\n")
-	for i, line := range lines {
+	i := slices.IndexFunc(lines, func(line string) bool {
 		for _, word := range []string{"DATA RACE", "panic", "fatal error", "level=ERROR", "invariant"} {
 			if strings.Contains(line, word) {
-				bad = append(bad, strings.Join(lines[i:min(len(lines), i+60)], "\n"))
-				if len(bad) == 3 {
-					return strings.Join(bad, "\n…\n")
-				}
-				break
+				return true
 			}
 		}
+		return false
+	})
+	if i < 0 {
+		return ""
 	}
-	return strings.Join(bad, "\n")
+	return strings.Join(lines[i:min(len(lines), i+200)], "\n")
 }

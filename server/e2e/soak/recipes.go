@@ -260,7 +260,7 @@ func (w *entries) add(p *player) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
-		if !isRefused(err) {
+		if !notDone(err) {
 			w.doubts++
 		}
 		return err
@@ -314,7 +314,7 @@ func (w *entries) acknowledged(p *player, id string, l []any, err error) error {
 	defer w.mu.Unlock()
 	switch {
 	case err != nil:
-		if !isRefused(err) {
+		if !notDone(err) {
 			w.unsure[id] = true
 		}
 	case number(l[0]) == 1 && number(l[1]) == 1:

@@ -63,7 +63,7 @@ func (w *counters) step(p *player) (err error) {
 		if w.st.crashes {
 			w.recent[read][time.Now().Unix()]++
 		}
-	case !isRefused(err):
+	case !notDone(err):
 		w.doubts[read]++
 	}
 	return err
@@ -252,7 +252,7 @@ func (w *queue) produce(p *player) error {
 				e.put = time.Now()
 			}
 			w.put++
-		case isRefused(err):
+		case notDone(err):
 			delete(w.elements, name)
 			w.refused[name] = err.Error()
 		}

@@ -219,11 +219,11 @@ func (st *stage) fail(who any, err error) {
 		if m := (*mismatch)(nil); errors.As(err, &m) {
 			key = m.key
 		}
-		fmt.Fprintf(&b, "  what it has done last, of that key:\n%s", o.ring.about(key))
+		fmt.Fprintf(&b, "  what it has done last, of that key:\n%s", o.ring.last(8, key))
 	} else {
 		fmt.Fprintf(&b, "  %v: %v\n", who, err)
 	}
-	fmt.Fprintf(&b, "  what the operator has done last:\n%s", st.chaos.p.ring.tail(40))
+	fmt.Fprintf(&b, "  what the operator has done last:\n%s", st.chaos.p.ring.last(40, ""))
 	fmt.Fprintf(&b, "  the server's log and file are in %s\n", st.dir)
 	st.o.print(b.String())
 }

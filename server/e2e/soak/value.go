@@ -92,7 +92,7 @@ func (v *value) exists() int {
 	return 0
 }
 
-// members returns the members, or fields, in order.
+// members returns the members, or fields, in cmp.
 func (v *value) members() []string {
 	if v.kind == "zset" {
 		return slices.Sorted(maps.Keys(v.scores))
@@ -157,7 +157,7 @@ type scored struct {
 	score  float64
 }
 
-// sorted returns the members of a sorted set in order.
+// sorted returns the members of a sorted set in cmp.
 func (v *value) sorted() []scored {
 	l := make([]scored, 0, len(v.scores))
 	for m, s := range v.scores {
@@ -167,77 +167,6 @@ func (v *value) sorted() []scored {
 		return cmp.Or(cmp.Compare(a.score, b.score), strings.Compare(a.member, b.member))
 	})
 	return l
-}
-
-// difference tells in what two values differ; "" if they do not.
-func difference(want, got *value) string {
-	switch {
-	case want == nil && got == nil:
-		return ""
-	case want == nil:
-		return fmt.Sprintf("there must be no key, and there is %v", got)
-	case got == nil:
-		return fmt.Sprintf("the key is gone, there must be %v", want)
-	case want.kind != got.kind:
-		return fmt.Sprintf("it is a %s, must be a %s", got.kind, want.kind)
-	case want.at != got.at:
-		return fmt.Sprintf("the key's deadline is %d, must be %d", got.at, want.at)
-	case want.str != got.str:
-		return fmt.Sprintf("the string is %s, must be %s", show(got.str), show(want.str))
-	case !slices.Equal(want.list, got.list):
-		i := 0
-		for i < len(want.list) && i < len(got.list) && want.list[i] == got.list[i] {
-			i++
-		}
-		return fmt.Sprintf("the list has %d elements, must have %d; they differ from %d on: %.200q, must be %.200q",
-			len(got.list), len(want.list), i, got.list[i:], want.list[i:])
-	}
-	if d := differingMaps("", want.fields, got.fields); d != "" {
-		return d
-	}
-	if d := differingMaps("score of ", want.scores, got.scores); d != "" {
-		return d
-	}
-	if d := differingMaps("deadline of ", want.due, got.due); d != "" {
-		return d
-	}
-	a, b := want.stream, got.stream
-	if !slices.Equal(a.entries, b.entries) {
-		return fmt.Sprintf("the stream has %d entries, must have %d: %.300v, must be %.300v", len(b.entries), len(a.entries), b.entries, a.entries)
-	}
-	if a.last != b.last || a.added != b.added {
-		return fmt.Sprintf("the stream has the last ID %d of %d that were added, must have %d of %d", b.last, b.added, a.last, a.added)
-	}
-	if len(a.groups) != len(b.groups) {
-		return fmt.Sprintf("the stream has %d groups, must have %d", len(b.groups), len(a.groups))
-	}
-	for name, g := range a.groups {
-		h := b.groups[name]
-		if h == nil || h.last != g.last || !maps.Equal(h.pending, g.pending) {
-			return fmt.Sprintf("group %s is %+v, must be %+v", name, h, *g)
-		}
-	}
-	return ""
-}
-
-func differingMaps[T comparable](what string, want, got map[string]T) string {
-	var list []string
-	for _, m := range slices.Sorted(maps.Keys(want)) {
-		if x, ok := got[m]; !ok {
-			list = append(list, fmt.Sprintf("%s%q is missing, must be %s", what, m, show(any(want[m]))))
-		} else if x != want[m] {
-			list = append(list, fmt.Sprintf("%s%q is %s, must be %s", what, m, show(any(x)), show(any(want[m]))))
-		}
-	}
-	for _, m := range slices.Sorted(maps.Keys(got)) {
-		if _, ok := want[m]; !ok {
-			list = append(list, fmt.Sprintf("%s%q is too much: %s", what, m, show(any(got[m]))))
-		}
-	}
-	if len(list) > 8 {
-		list = append(list[:8], fmt.Sprintf("… (%d in all)", len(list)))
-	}
-	return strings.Join(list, "; ")
 }
 
 func (v *value) String() string {

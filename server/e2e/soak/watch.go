@@ -16,11 +16,10 @@ type sample struct {
 	commands    int64
 	clients     int64
 	goroutines  int64
-	descriptors int
+	descriptors int64
 	keys        int64
-	heap        int64
-	rss, peak   int64
-	cpu         time.Duration
+	heap, rss   int64
+	cpu         int64 // seconds
 }
 
 // sampleTime is the interval of samples.
@@ -28,23 +27,16 @@ const sampleTime = 10 * time.Second
 
 // look asks the server and the system.
 func (st *stage) look(c *client) (s sample, err error) {
-	r, err := c.do("INFO", "everything")
+	r, err := c.ask(words("INFO", "everything"), words("DBSIZE"))
 	if err != nil {
 		return s, err
 	}
-	if e, bad := r.(errorReply); bad {
-		return s, &refusal{[]string{"INFO"}, e}
-	}
-	s.at = time.Since(st.begin)
-	s.commands = st.stats.commands.Load()
-	s.clients, s.goroutines = field(r, "connected_clients"), field(r, "goroutines")
-	s.heap = field(r, "allocator_allocated")
-	s.descriptors = st.server.descriptors()
-	s.rss, s.peak = st.server.rss()
-	s.cpu = st.server.cpu()
-	r, err = c.do("DBSIZE")
-	s.keys = number(r)
-	return s, err
+	of := func(name string) int64 { return field(r[0], name) }
+	return sample{
+		at: time.Since(st.begin), commands: st.stats.commands.Load(), clients: of("connected_clients"), goroutines: of("goroutines"),
+		descriptors: st.server.descriptors(), keys: number(r[1]), heap: of("allocator_allocated"), rss: of("used_memory_rss"),
+		cpu: of("used_cpu_user") + of("used_cpu_sys"),
+	}, nil
 }
 
 // lookQuietly takes a sample while no worker runs, after garbage was collected.
@@ -69,10 +61,8 @@ func (st *stage) lookQuietly(c *client) (s sample, err error) {
 // checkpoint compares all data while no worker runs.
 func (st *stage) checkpoint() error {
 	return st.alone(func(c *client, life int) error {
-		if st.chaos != nil {
-			if err := st.chaos.calm(c); err != nil {
-				return err
-			}
+		if err := st.chaos.calm(c); err != nil {
+			return err
 		}
 		if err := st.compare(c, life); err != nil {
 			return err
@@ -89,7 +79,7 @@ func (st *stage) note(s sample) {
 	st.mu.Unlock()
 }
 
-const header = "      time   commands  clients  goroutines  descriptors    keys   heap MB    RSS MB   peak MB   CPU s"
+const header = "      time   commands  clients  goroutines  descriptors    keys   heap MB    RSS MB  CPU s"
 
 func (s sample) String() string {
 	mb := func(n int64) float64 { return float64(n) / (1 << 20) }
@@ -97,8 +87,13 @@ func (s sample) String() string {
 	if s.quiet {
 		mark = "q"
 	}
-	return fmt.Sprintf("%9s%s %10d %8d %11d %12d %7d %9.1f %9.1f %9.1f %7.1f",
-		s.at.Round(time.Second), mark, s.commands, s.clients, s.goroutines, s.descriptors, s.keys, mb(s.heap), mb(s.rss), mb(s.peak), s.cpu.Seconds())
+	return fmt.Sprintf("%9s%s %10d %8d %11d %12d %7d %9.1f %9.1f %6d",
+		s.at.Round(time.Second), mark, s.commands, s.clients, s.goroutines, s.descriptors, s.keys, mb(s.heap), mb(s.rss), s.cpu)
+}
+
+// quiet returns the samples that were taken while no worker ran.
+func (st *stage) quiet() []sample {
+	return slices.DeleteFunc(slices.Clone(st.samples), func(s sample) bool { return !s.quiet })
 }
 
 // table writes at most some 20 of the samples.
@@ -107,12 +102,7 @@ func (st *stage) table() string {
 	defer st.mu.Unlock()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (q: no load, after garbage collection)\n%s\n", st.name, header)
-	var quiet []sample
-	for _, s := range st.samples {
-		if s.quiet {
-			quiet = append(quiet, s)
-		}
-	}
+	quiet := st.quiet()
 	step := max(1, len(quiet)/20)
 	for i, s := range quiet {
 		if i%step == 0 || i == len(quiet)-1 {
@@ -126,12 +116,7 @@ func (st *stage) table() string {
 // resources while no worker runs must not grow from the first half to the second,
 // the beginning left out. There are as many keys all the time.
 func (st *stage) leaks() error {
-	var quiet []sample
-	for _, s := range st.samples {
-		if s.quiet {
-			quiet = append(quiet, s)
-		}
-	}
+	quiet := st.quiet()
 	if len(quiet) > 3 {
 		quiet = quiet[max(1, len(quiet)/4):]
 	}
@@ -156,7 +141,7 @@ func (st *stage) leaks() error {
 		}
 	}
 	judge("heap", func(n int64) int64 { return max(n/8, 4<<20) }, func(s sample) int64 { return s.heap })
-	judge("descriptors beside clients", func(int64) int64 { return 3 }, func(s sample) int64 { return int64(s.descriptors) - s.clients })
+	judge("descriptors beside clients", func(int64) int64 { return 3 }, func(s sample) int64 { return s.descriptors - s.clients })
 	judge("goroutines beside clients", func(int64) int64 { return 5 }, func(s sample) int64 { return s.goroutines - s.clients })
 	if len(bad) > 0 {
 		return fmt.Errorf("it leaks: %s", strings.Join(bad, "; "))
@@ -167,13 +152,11 @@ func (st *stage) leaks() error {
 // emptied compares an emptied server that all have left with the one that was
 // started.
 func (st *stage) emptied(c *client) error {
-	if r, err := c.do("FLUSHALL"); err != nil || isError(r) {
-		return fmt.Errorf("FLUSHALL: %v %v", r, err)
+	if _, err := c.ask(words("FLUSHALL"), words("SCRIPT", "FLUSH"), words("FUNCTION", "FLUSH")); err != nil {
+		return err
 	}
-	for _, args := range [][]string{{"SCRIPT", "FLUSH"}, {"FUNCTION", "FLUSH"}, {"SAVE"}} {
-		if _, err := c.do(args...); err != nil {
-			return err
-		}
+	if _, err := c.do("SAVE"); err != nil { // an error that another save runs is fine
+		return err
 	}
 	var s sample
 	for begin := time.Now(); ; time.Sleep(200 * time.Millisecond) {
