@@ -1,62 +1,59 @@
 //go:build linux
 
-// Command soak keeps a server busy for an hour with everything that it can do, and
-// compares what it replies and holds with a model, on Linux:
+// Command soak runs servers under a mixed load for an hour, and compares their replies and
+// data with a model. It needs Linux:
 //
-//	make soak                      # an hour; TIME=30s is enough to see that all is well
+//	make soak                      # an hour; TIME=30s is enough for a first look
 //	make soak TIME=3m RACE=1       # with the race detector in the server
-//	make soak SEED=17 RATE=3000    # draw what that run has drawn; at most so many commands a second
+//	make soak SEED=17 RATE=3000    # the random choices of an earlier run; at most so many commands a second
 //
 // # Two servers
 //
-// Both are processes of their own, built from this tree, and work at the same time.
-// The server of the stage "steady" runs the whole time; every few minutes all
-// workers pause, garbage is collected, the model is compared with the data, and the
-// use of resources is sampled: heap, goroutines, descriptors, memory. In the end the
-// second half of these samples is compared with the first, and when all clients have
-// gone and FLUSHALL has deleted all, heap, goroutines and descriptors must be what
-// they were just after the start. The table that is printed has these samples.
+// Each stage has a server: a process that is built from this tree. Both stages run at the
+// same time.
 //
-// The server of the stage "crash" is killed repeatedly, or receives a signal to stop, and starts
-// with its file: with appendfsync always, where nothing that was acknowledged may be
-// lost, or as usual, where the last second may be. How much it was, at most, is printed.
+// The server of the stage "steady" runs until the end. At intervals the workers pause, and
+// soak collects garbage, compares all data with the model, and takes a sample of heap,
+// goroutines, descriptors and memory. At the end the samples of the second half must not
+// be higher than those of the first, and after all clients have left and FLUSHALL, the
+// server must be as small as after its start. soak prints a table of the samples.
 //
-// # Who works
+// The server of the stage "crash" is killed or stopped again and again, and restarts with
+// its file. With appendfsync always no acknowledged write may be lost; otherwise those of
+// the last second may be. soak prints the age of the oldest loss.
 //
-// An owner (owner.go, ops.go) has keys of all types that no other worker touches,
-// some with deadlines, and so knows every reply and the whole of its data. It sends
-// commands alone, in pipelines, in transactions, from scripts and functions, over
-// RESP2 and RESP3. When its connection breaks it has to be found out which of the
-// commands that were on their way were done: those before one moment, and none
-// after. After a crash that must be so for all that the owners have, and for all
-// owners it must be the same moment: the file has the data of one instant.
+// # Workers
 //
-// Others share keys (shared.go, recipes.go, listeners.go), and check what must always
-// hold: of counters what was acknowledged, and at most what is in doubt besides; of
-// accounts the sum, through WATCH, MULTI and scripts; of queues that each element is
-// taken once, with the commands that block; of claims that no two have one at the same
-// time; of buckets that the replies to ZADDEX INCR are 1, 2, 3, …; of waiting lists that
-// no member moves back; of streams with groups that each entry is acknowledged once; of
-// messages that all come, in order; of CLIENT TRACKING that each change of a cached
-// key is notified; of keys that expire that they do so on time, once, with an
-// event; of a cache, which alone has keys that may be evicted, that what is there is
-// what was set last. Which of them does without the stage "crash" is said in stage.cast.
+// An owner (owner.go, step.go) has keys that no other worker touches, some of them with
+// deadlines, so it knows every reply and all of its data. It draws commands from tables
+// (table.go, draw.go) and sends them alone, in pipelines, transactions, scripts and
+// functions, in RESP2 and RESP3. After a lost connection it finds out which of its last
+// commands were run: all up to a moment, and none after it. After a crash this moment must
+// be the same for all owners, because the file holds the data of one instant.
 //
-// Visitors do what is rude: they die while they wait, send half a command, read nothing,
-// close one side. The operator (chaos.go) changes settings, harmless and limiting ones,
-// kills clients, pauses them, saves, reloads, runs scripts that take long, looks at
-// everything there is to look at.
+// Other workers share keys and check invariants:
 //
-// # When it fails
+//   - shared.go: counters, accounts whose sum is constant, queues whose elements are
+//     taken once, a cache whose keys may be evicted.
+//   - recipes.go: claims of groups with a lease, hits in buckets that expire, waiting
+//     lists, a stream whose entries are acknowledged once.
+//   - listeners.go: messages that arrive in order, client-side caches, events of keys that
+//     expire, and visitors, who break the protocol or leave without reading.
 //
-// it prints the seed, the worker that has found the fault, the last commands of this
-// worker and of the operator, and the difference. The server's log and file are
-// kept. A seed fixes the random choices, not the interleaving of the workers, so the
-// same fault may not show at once; -stages, -only, -calm and
-// -deeds leave out what it does not need.
+// stage.cast says which of them the stage "crash" leaves out. The operator (chaos.go)
+// changes settings, kills and pauses clients, saves, reloads and limits memory.
 //
-// Limits: keys are not used in the 400 ms before their deadlines, because a reply might
-// be from before or after them. If a reply is late nevertheless, or is an error in the
-// middle of a pipeline (-OOM, -BUSY), the model takes over the values of the server
-// ("adopted", which is counted).
+// # Failures
+//
+// On a failure soak prints the seed, the difference, and the last commands of the worker
+// that found it and of the operator. It keeps the server's log and file. A seed fixes the
+// random choices and not the order in which workers run, so a second run may need longer
+// to fail. The flags -stages, -only, -calm and -deeds reduce a run to what a failure needs.
+//
+// # Limits
+//
+// An owner does not use a key in the 400 ms before one of its deadlines, because the reply
+// could be from before or after it. If a reply arrives later than that, or an error
+// refuses part of a pipeline (-OOM, -BUSY), the owner adopts the values of the server, and
+// soak counts these.
 package main

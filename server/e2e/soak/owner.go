@@ -22,7 +22,6 @@ type owner struct {
 	st      *stage
 	name    string
 	rng     *rand.Rand
-	seed    uint64
 	c       *client
 	resp3   bool
 	life    int // of the server: see stage.life
@@ -45,11 +44,11 @@ const (
 
 func nowMs() int64 { return time.Now().UnixMilli() }
 
-func newOwner(st *stage, n int, stats *ownerStats) *owner {
-	o := &owner{st: st, name: fmt.Sprintf("o%d", n), model: map[string]*value{}, tables: tables(), stats: stats, resp3: n%2 == 1}
-	o.rng, o.seed = st.random(uint64(n))
-	return o
+func newOwner(st *stage, n int) *owner {
+	return &owner{st: st, name: fmt.Sprintf("o%d", n), rng: st.random(uint64(n)), model: map[string]*value{}, tables: tables(), stats: &st.stats, resp3: n%2 == 1}
 }
+
+func (o *owner) String() string { return "owner " + o.name }
 
 // run works until the stage ends.
 func (o *owner) run() {

@@ -26,10 +26,8 @@ type player struct {
 }
 
 func (st *stage) player(name string, n int) *player {
-	p := &player{st: st, name: fmt.Sprint(name, " ", n)}
 	st.numbers++
-	p.rng, _ = st.random(1<<16 + st.numbers)
-	return p
+	return &player{st: st, name: fmt.Sprint(name, " ", n), rng: st.random(1<<16 + st.numbers)}
 }
 
 func (p *player) String() string { return p.name }

@@ -82,15 +82,15 @@ func newStage(name string, o *options, crashes bool) (*stage, error) {
 }
 
 // random returns a source of what worker n draws.
-func (st *stage) random(n uint64) (*rand.Rand, uint64) {
-	seed := st.o.seed
+func (st *stage) random(n uint64) *rand.Rand {
 	if st.crashes {
 		n += 1 << 32
 	}
-	return rand.New(rand.NewPCG(seed, n)), seed
+	return rand.New(rand.NewPCG(st.o.seed, n))
 }
 
-// launch starts the server and waits until it has loaded its data.
+// launch starts the server, waits until it has loaded its data, and gives it the function
+// of the owners.
 func (st *stage) launch(r *rand.Rand) error {
 	always := st.crashes && r.IntN(2) == 0
 	args := []string{"--port", st.port, "--bind", "127.0.0.1", "--enable-debug-command", "local", "--maxclients", "2000"}
@@ -113,37 +113,12 @@ func (st *stage) launch(r *rand.Rand) error {
 	st.lives = append(st.lives, life{always: always})
 	st.mu.Unlock()
 	st.life.Add(1)
-	for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) {
-		if p.ended() {
-			return errors.New("the server does not start")
-		}
-		if time.Since(begin) > answerTime {
-			return errors.New("the server does not answer")
-		}
-		c, err := dial(st.addr())
-		if err != nil {
-			continue
-		}
-		r, err := c.do("PING")
-		c.close()
-		if err == nil && r == "PONG" {
-			break
-		}
-	}
-	return st.equip()
-}
-
-// equip gives the server what the workers need.
-func (st *stage) equip() error {
-	c, err := dial(st.addr())
+	c, _, err := st.dial()
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	r, err := c.do("FUNCTION", "LOAD", "REPLACE", "#!lua name=soak\nredis.register_function('soak_call', function(keys, args) return redis.call(unpack(args)) end)")
-	if e, bad := r.(errorReply); bad {
-		return &refusal{[]string{"FUNCTION"}, e}
-	}
+	_, err = c.ask(words("FUNCTION", "LOAD", "REPLACE", "#!lua name=soak\nredis.register_function('soak_call', function(keys, args) return redis.call(unpack(args)) end)"))
 	return err
 }
 
@@ -152,25 +127,22 @@ func (st *stage) addr() string { return "127.0.0.1:" + st.port }
 // dial connects, however long the server takes to come back, and tells which life
 // of it that is.
 func (st *stage) dial() (*client, int, error) {
-	var last any
+	var last error
 	for begin := time.Now(); time.Since(begin) < answerTime; time.Sleep(5 * time.Millisecond) {
 		if st.failed.Load() {
 			return nil, 0, errOver
 		}
 		n := st.life.Load()
 		c, err := dial(st.addr())
-		if err != nil {
-			last = err
-			continue
+		if err == nil {
+			if _, err = c.ask(words("PING")); err == nil && st.life.Load() == n {
+				return c, int(n), nil
+			}
+			c.close()
 		}
-		r, err := c.do("PING")
-		if err == nil && r == "PONG" && st.life.Load() == n {
-			return c, int(n), nil
-		}
-		last = fmt.Sprint(r, " ", err)
-		c.close()
+		last = err
 	}
-	return nil, 0, fmt.Errorf("no connection within %v: %v", answerTime, last)
+	return nil, 0, fmt.Errorf("no connection within %v: %w", answerTime, last)
 }
 
 var errOver = errors.New("the stage is over")
@@ -206,24 +178,23 @@ func (st *stage) fail(who any, err error) {
 	if errors.Is(err, errOver) {
 		return
 	}
+	st.over.Store(true)
 	if st.failed.Swap(true) {
-		st.over.Store(true)
 		return
 	}
-	st.over.Store(true)
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nFAILED: stage %s, seed %d, after %v, %s\n", st.name, st.o.seed, time.Since(st.begin).Round(time.Millisecond), time.Now().Format("15:04:05.000"))
+	fmt.Fprintf(&b, "\nFAILED: stage %s, seed %d, after %v, %s\n  %v: %v\n",
+		st.name, st.o.seed, time.Since(st.begin).Round(time.Millisecond), time.Now().Format("15:04:05.000"), who, err)
 	if o, ok := who.(*owner); ok {
-		fmt.Fprintf(&b, "  owner %s: %v\n", o.name, err)
 		key := ""
 		if m := (*mismatch)(nil); errors.As(err, &m) {
 			key = m.key
 		}
 		fmt.Fprintf(&b, "  what it has done last, of that key:\n%s", o.ring.last(8, key))
-	} else {
-		fmt.Fprintf(&b, "  %v: %v\n", who, err)
 	}
-	fmt.Fprintf(&b, "  what the operator has done last:\n%s", st.chaos.p.ring.last(40, ""))
+	if st.chaos != nil {
+		fmt.Fprintf(&b, "  what the operator has done last:\n%s", st.chaos.p.ring.last(40, ""))
+	}
 	fmt.Fprintf(&b, "  the server's log and file are in %s\n", st.dir)
 	st.o.print(b.String())
 }
@@ -381,7 +352,7 @@ func (st *stage) compare(c *client, life int) error {
 
 // run runs the stage for a time.
 func (st *stage) run(limit time.Duration) error {
-	r, _ := st.random(1 << 20)
+	r := st.random(1 << 20)
 	if err := st.launch(r); err != nil {
 		return err
 	}
@@ -393,7 +364,7 @@ func (st *stage) run(limit time.Duration) error {
 	st.cast()
 	var wg sync.WaitGroup
 	for n := range st.o.owners {
-		o := newOwner(st, n, &st.stats)
+		o := newOwner(st, n)
 		st.owners = append(st.owners, o)
 		wg.Go(o.run)
 	}
@@ -405,30 +376,7 @@ func (st *stage) run(limit time.Duration) error {
 	st.over.Store(true)
 	wg.Wait()
 	if !st.failed.Load() {
-		err := st.alone(func(c *client, life int) error {
-			if err := st.chaos.calm(c); err != nil {
-				return err
-			}
-			if err := st.compare(c, life); err != nil {
-				return err
-			}
-			for _, w := range st.workers {
-				if err := w.finish(c); err != nil {
-					st.fail(w, err)
-					return err
-				}
-			}
-			s, err := st.lookQuietly(c)
-			if err != nil || st.crashes {
-				return err
-			}
-			st.note(s)
-			if err := st.leaks(); err != nil {
-				return err
-			}
-			return st.emptied(c)
-		})
-		if err != nil {
+		if err := st.alone(st.finish); err != nil {
 			st.fail("the end", err)
 		}
 	}
@@ -444,6 +392,31 @@ func (st *stage) run(limit time.Duration) error {
 		return fmt.Errorf("stage %s has failed", st.name)
 	}
 	return nil
+}
+
+// finish compares all when the workers have ended.
+func (st *stage) finish(c *client, life int) error {
+	if err := st.chaos.calm(c); err != nil {
+		return err
+	}
+	if err := st.compare(c, life); err != nil {
+		return err
+	}
+	for _, w := range st.workers {
+		if err := w.finish(c); err != nil {
+			st.fail(w, err)
+			return err
+		}
+	}
+	s, err := st.lookQuietly(c)
+	if err != nil || st.crashes {
+		return err
+	}
+	st.note(s)
+	if err := st.leaks(); err != nil {
+		return err
+	}
+	return st.emptied(c)
 }
 
 // cast engages the workers.
