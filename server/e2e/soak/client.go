@@ -189,32 +189,19 @@ func text(v any) string {
 }
 
 func number(v any) int64 {
-	switch v := v.(type) {
-	case int64:
-		return v
-	case string:
-		n, err := strconv.ParseInt(v, 10, 64)
-		if err == nil {
-			return n
-		}
-	case float64:
-		return int64(v)
+	n, err := strconv.ParseInt(text(v), 10, 64)
+	if err != nil {
+		return math.MinInt64
 	}
-	return math.MinInt64
+	return n
 }
 
 func float(v any) float64 {
-	switch v := v.(type) {
-	case float64:
-		return v
-	case int64:
-		return float64(v)
-	case string:
-		if f, err := strconv.ParseFloat(v, 64); err == nil {
-			return f
-		}
+	f, err := strconv.ParseFloat(text(v), 64)
+	if err != nil {
+		return math.NaN()
 	}
-	return math.NaN()
+	return f
 }
 
 func list(v any) []any {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -129,18 +130,16 @@ func (p *player) connect() error {
 			return nil
 		}
 	}
-	r, err := c.do("CLIENT", "ID")
-	if _, ok := r.(int64); err != nil || !ok {
+	greeting := [][]string{words("CLIENT", "ID")}
+	if p.hello {
+		greeting = append(greeting, words("HELLO", 3))
+	}
+	r, err := c.ask(greeting...)
+	if err != nil {
 		c.close()
 		return nil
 	}
-	if p.hello {
-		if r, err := c.do("HELLO", "3"); err != nil || isError(r) {
-			c.close()
-			return nil
-		}
-	}
-	p.c, p.id, p.life = c, text(r), life
+	p.c, p.id, p.life = c, text(r[0]), life
 	if p.setup != nil {
 		if err := p.setup(); err != nil {
 			p.close()
@@ -170,29 +169,23 @@ func (p *player) all(commands ...[]string) ([]any, error) {
 // exec runs commands as a transaction. The replies are nil if a watched key has
 // changed.
 func (p *player) exec(commands ...[]string) ([]any, error) {
-	commands = append(append([][]string{{"MULTI"}}, commands...), []string{"EXEC"})
-	r, err := p.all(commands...)
-	if e, is := last(r).(errorReply); is {
-		return nil, &refusal{[]string{"EXEC"}, e}
-	}
+	r, err := p.all(slices.Concat([][]string{{"MULTI"}}, commands, [][]string{{"EXEC"}})...)
 	if r == nil {
 		return nil, err
 	}
+	if e, bad := last(r).(errorReply); bad {
+		return nil, &refusal{[]string{"EXEC"}, e}
+	}
 	l := list(last(r))
 	for i, r := range l {
-		if e, is := r.(errorReply); is {
-			return nil, &refusal{commands[i+1], e}
+		if e, bad := r.(errorReply); bad {
+			return nil, &refusal{commands[i], e}
 		}
 	}
 	return l, nil
 }
 
-func last(l []any) any {
-	if len(l) == 0 {
-		return nil
-	}
-	return l[len(l)-1]
-}
+func last(l []any) any { return l[len(l)-1] }
 
 func (p *player) int(n int) int  { return p.rng.IntN(n) }
 func (p *player) one(n int) bool { return p.rng.IntN(n) == 0 }
@@ -248,20 +241,7 @@ func (r *ring) last(n int, about string) string {
 	return b.String()
 }
 
+// quoted writes a command for people.
 func quoted(args []string) string {
-	var b strings.Builder
-	for i, a := range args {
-		if len(a) > 40 {
-			a = fmt.Sprintf("%s…%d", a[:30], len(a))
-		}
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		if i == 24 {
-			fmt.Fprintf(&b, "… (%d in all)", len(args))
-			break
-		}
-		b.WriteString(show(a))
-	}
-	return b.String()
+	return strings.Trim(fmt.Sprintf("%.40q", args[:min(len(args), 24)]), "[]")
 }

@@ -412,7 +412,7 @@ func (st *stage) finish(c *client, life int) error {
 	if err != nil || st.crashes {
 		return err
 	}
-	st.note(s)
+	st.samples = append(st.samples, s)
 	if err := st.leaks(); err != nil {
 		return err
 	}
@@ -436,15 +436,16 @@ func (st *stage) cast() {
 
 // direct lets time go by: it restarts the server, or looks at it.
 func (st *stage) direct(r *rand.Rand, limit time.Duration, until time.Time) {
-	restEvery := max(limit/40, 3*time.Second)
-	nextRest, nextSample := time.Now().Add(restEvery), time.Now().Add(sampleTime)
-	for !st.over.Load() && time.Now().Before(until) {
+	every := max(limit/40, 3*time.Second)
+	next := time.Now().Add(every)
+	for over := func() bool { return st.over.Load() || time.Now().After(until) }; !over(); {
 		if st.crashes {
 			st.rest(min(2*time.Second, limit/5)+time.Duration(r.Int64N(int64(min(limit/4, 25*time.Second)))), until)
-			if time.Now().Before(until) && !st.over.Load() {
-				if err := st.restart(r); err != nil {
-					st.fail("restart", err)
-				}
+			if over() {
+				return
+			}
+			if err := st.restart(r); err != nil {
+				st.fail("restart", err)
 			}
 			continue
 		}
@@ -453,26 +454,12 @@ func (st *stage) direct(r *rand.Rand, limit time.Duration, until time.Time) {
 			st.fail("watch", fmt.Errorf("the server has ended: %v", st.server.cmd.ProcessState))
 			return
 		}
-		now := time.Now()
-		if now.After(nextSample) {
-			nextSample = now.Add(sampleTime)
-			if c, _, err := st.dial(); err == nil {
-				if s, err := st.look(c); err == nil {
-					st.note(s)
-				}
-				c.close()
-			}
-		}
-		if now.After(nextRest) && now.Add(restEvery).Before(until) {
-			nextRest = now.Add(restEvery)
+		if now := time.Now(); now.After(next) && now.Add(every).Before(until) {
+			next = now.Add(every)
 			if err := st.checkpoint(); err != nil {
 				st.fail("the rest", err)
-			}
-			if st.o.verbose {
-				st.mu.Lock()
-				line := st.samples[len(st.samples)-1].String()
-				st.mu.Unlock()
-				st.o.print(line)
+			} else if st.o.verbose {
+				st.o.print(st.samples[len(st.samples)-1].String())
 			}
 		}
 	}

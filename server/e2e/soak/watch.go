@@ -12,7 +12,6 @@ import (
 // sample is what a server has at a moment.
 type sample struct {
 	at          time.Duration // since the begin
-	quiet       bool          // no worker ran, and all garbage was collected
 	commands    int64
 	clients     int64
 	goroutines  int64
@@ -21,9 +20,6 @@ type sample struct {
 	heap, rss   int64
 	cpu         int64 // seconds
 }
-
-// sampleTime is the interval of samples.
-const sampleTime = 10 * time.Second
 
 // look asks the server and the system.
 func (st *stage) look(c *client) (s sample, err error) {
@@ -40,22 +36,21 @@ func (st *stage) look(c *client) (s sample, err error) {
 }
 
 // lookQuietly takes a sample while no worker runs, after garbage was collected.
-func (st *stage) lookQuietly(c *client) (s sample, err error) {
+func (st *stage) lookQuietly(c *client) (best sample, err error) {
 	for range 4 {
 		if _, err := c.do("MEMORY", "PURGE"); err != nil {
-			return s, err
+			return best, err
 		}
 		time.Sleep(100 * time.Millisecond)
-		t, err := st.look(c)
+		s, err := st.look(c)
 		if err != nil {
-			return s, err
+			return best, err
 		}
-		if s.heap == 0 || t.heap < s.heap {
-			s = t
+		if best.heap == 0 || s.heap < best.heap {
+			best = s
 		}
 	}
-	s.quiet = true
-	return s, nil
+	return best, nil
 }
 
 // checkpoint compares all data while no worker runs.
@@ -68,44 +63,26 @@ func (st *stage) checkpoint() error {
 			return err
 		}
 		s, err := st.lookQuietly(c)
-		st.note(s)
+		st.samples = append(st.samples, s)
 		return err
 	})
-}
-
-func (st *stage) note(s sample) {
-	st.mu.Lock()
-	st.samples = append(st.samples, s)
-	st.mu.Unlock()
 }
 
 const header = "      time   commands  clients  goroutines  descriptors    keys   heap MB    RSS MB  CPU s"
 
 func (s sample) String() string {
 	mb := func(n int64) float64 { return float64(n) / (1 << 20) }
-	mark := " "
-	if s.quiet {
-		mark = "q"
-	}
-	return fmt.Sprintf("%9s%s %10d %8d %11d %12d %7d %9.1f %9.1f %6d",
-		s.at.Round(time.Second), mark, s.commands, s.clients, s.goroutines, s.descriptors, s.keys, mb(s.heap), mb(s.rss), s.cpu)
-}
-
-// quiet returns the samples that were taken while no worker ran.
-func (st *stage) quiet() []sample {
-	return slices.DeleteFunc(slices.Clone(st.samples), func(s sample) bool { return !s.quiet })
+	return fmt.Sprintf("%10s %10d %8d %11d %12d %7d %9.1f %9.1f %6d",
+		s.at.Round(time.Second), s.commands, s.clients, s.goroutines, s.descriptors, s.keys, mb(s.heap), mb(s.rss), s.cpu)
 }
 
 // table writes at most some 20 of the samples.
 func (st *stage) table() string {
-	st.mu.Lock()
-	defer st.mu.Unlock()
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s (q: no load, after garbage collection)\n%s\n", st.name, header)
-	quiet := st.quiet()
-	step := max(1, len(quiet)/20)
-	for i, s := range quiet {
-		if i%step == 0 || i == len(quiet)-1 {
+	fmt.Fprintf(&b, "%s (without load, after garbage collection)\n%s\n", st.name, header)
+	step := max(1, len(st.samples)/20)
+	for i, s := range st.samples {
+		if i%step == 0 || i == len(st.samples)-1 {
 			fmt.Fprintln(&b, s)
 		}
 	}
@@ -116,7 +93,7 @@ func (st *stage) table() string {
 // resources while no worker runs must not grow from the first half to the second,
 // the beginning left out. There are as many keys all the time.
 func (st *stage) leaks() error {
-	quiet := st.quiet()
+	quiet := st.samples
 	if len(quiet) > 3 {
 		quiet = quiet[max(1, len(quiet)/4):]
 	}
