@@ -141,113 +141,70 @@ func (o *owner) connect() error {
 
 // recover finds out how much of what was sent has been done.
 func (o *owner) recover(c *client, life int) error {
-	sure := len(o.history) // so many steps are done for certain
-	whole := false
-	for sure > 0 && o.history[sure-1].acked.IsZero() {
-		sure--
-	}
-	if life != o.life {
-		whole = true
-		if from, lossy := o.st.lostSince(o.life, life); lossy {
-			for sure > 0 && o.history[sure-1].acked.After(from) {
-				sure--
-			}
-		}
-	}
+	whole := life != o.life // all data were loaded
+	sure := o.sure(life)    // so many steps are done for certain
 	if !whole && sure == len(o.history) {
 		return nil
 	}
-	asked := map[string]bool{}
 	wild := map[string]int{} // keys, and the first step from which on they are not known
-	if whole {
-		for key := range o.model {
-			asked[key] = true
-		}
-	}
+	asked := map[string]bool{}
 	for i := len(o.history) - 1; i >= sure; i-- {
 		for _, u := range o.history[i].undo {
 			asked[u.key] = true
 		}
 		if o.history[i].acked.IsZero() {
 			for _, key := range o.history[i].wild {
-				asked[key] = true
-				wild[key] = i
+				asked[key], wild[key] = true, i
 			}
-		}
-	}
-	if whole { // there must be no others
-		found, err := keysOf(c, o.name+":")
-		if err != nil {
-			return err
-		}
-		for _, key := range found {
-			asked[key] = true
-		}
-	}
-	seen := map[string]sight{}
-	for _, key := range slices.Sorted(maps.Keys(asked)) {
-		v, err := o.look(c, key)
-		if err != nil {
-			return err
-		}
-		seen[key] = v
-	}
-	o.stats.recovered.Add(1)
-	at := len(o.history)
-	differs := map[string]string{}
-	compare := func(key string) {
-		if i, ok := wild[key]; ok && i < at {
-			delete(differs, key)
-			return
-		}
-		if d := o.compare(key, seen[key]); d != "" {
-			differs[key] = d
-		} else {
-			delete(differs, key)
-		}
-	}
-	for key := range asked {
-		compare(key)
-	}
-	first := maps.Clone(differs)
-	back := 0
-	for len(differs) > 0 {
-		if at == sure {
-			for key, d := range differs {
-				return &mismatch{key, fmt.Sprintf("after the connection was lost (server %d, then %d), none of the last %d steps explains what is there. At the earliest of these moments: %s. As all done: %s",
-					o.life, life, len(o.history)-sure, d, first[key])}
-			}
-		}
-		at--
-		back++
-		for i := len(o.history[at].undo) - 1; i >= 0; i-- {
-			u := o.history[at].undo[i]
-			o.set(u.key, u.was)
-		}
-		for _, u := range o.history[at].undo {
-			compare(u.key)
-		}
-		for _, key := range o.history[at].wild {
-			compare(key)
 		}
 	}
 	if whole {
-		// The moment of which the data are: not before the last step that is
-		// there was sent, and not after the first that is not was acknowledged.
-		var lo, hi time.Time
-		for i := at - 1; i >= 0; i-- { // steps that have changed nothing may be on either side
-			if !o.history[i].vague && o.changed(o.history[i], nowMs()+edge) {
-				lo = o.history[i].sent
-				break
-			}
-		}
-		if at < len(o.history) && !o.history[at].vague {
-			hi = o.history[at].acked
-		}
-		if err := o.st.moment(o.life, life, o.name, lo, hi); err != nil {
+		if err := o.all(c, asked); err != nil {
 			return err
 		}
 	}
+	seen := map[string]sight{}
+	first := map[string]string{} // the differences if all steps are done
+	differs := map[string]bool{}
+	for key := range asked {
+		var err error
+		if seen[key], err = o.look(c, key); err != nil {
+			return err
+		}
+		if _, ok := wild[key]; !ok {
+			if first[key] = o.compare(key, seen[key]).String(); first[key] != "" {
+				differs[key] = true
+			}
+		}
+	}
+	o.stats.recovered.Add(1)
+	at := len(o.history)
+	for len(differs) > 0 {
+		if at == sure {
+			key := slices.Sorted(maps.Keys(differs))[0]
+			return &mismatch{key, fmt.Sprintf("after the connection was lost (server %d, then %d), none of the last %d steps explains what is there. At the earliest of these moments: %s. As all done: %s",
+				o.life, life, len(o.history)-sure, o.compare(key, seen[key]), first[key])}
+		}
+		at--
+		s := o.history[at]
+		o.undo(s)
+		keys := slices.Clone(s.wild)
+		for _, u := range s.undo {
+			keys = append(keys, u.key)
+		}
+		for _, key := range keys {
+			delete(differs, key)
+			if i, ok := wild[key]; (!ok || i >= at) && !o.compare(key, seen[key]).same() {
+				differs[key] = true
+			}
+		}
+	}
+	if whole {
+		if err := o.moment(at, life); err != nil {
+			return err
+		}
+	}
+	back := len(o.history) - at
 	o.stats.takenBack.Add(int64(back))
 	o.ring.add(fmt.Sprintf("recovered: server %d, then %d; %d steps of %d that were in doubt are not there", o.life, life, back, len(o.history)-sure))
 	for key, i := range wild {
@@ -268,6 +225,49 @@ func (o *owner) recover(c *client, life int) error {
 	return nil
 }
 
+// sure returns how many steps are done for certain.
+func (o *owner) sure(life int) int {
+	from, lossy := o.st.lostSince(o.life, life)
+	n := len(o.history)
+	for n > 0 && (o.history[n-1].acked.IsZero() || lossy && o.history[n-1].acked.After(from)) {
+		n--
+	}
+	return n
+}
+
+// all adds the keys of the model, and of the server.
+func (o *owner) all(c *client, keys map[string]bool) error {
+	found, err := keysOf(c, o.name+":")
+	for _, key := range slices.AppendSeq(found, maps.Keys(o.model)) {
+		keys[key] = true
+	}
+	return err
+}
+
+// moment tells the stage of what moment the data are, of which the first n steps are
+// there: not before the last of these was sent, and not after the next one was
+// acknowledged.
+func (o *owner) moment(n, life int) error {
+	var lo, hi time.Time
+	for i := n - 1; i >= 0; i-- { // steps that have changed nothing may be on either side
+		if !o.history[i].vague && o.changed(o.history[i], nowMs()+edge) {
+			lo = o.history[i].sent
+			break
+		}
+	}
+	if n < len(o.history) && !o.history[n].vague {
+		hi = o.history[n].acked
+	}
+	return o.st.moment(o.life, life, o.name, lo, hi)
+}
+
+// undo makes the model what it was before a step.
+func (o *owner) undo(s *step) {
+	for i := len(s.undo) - 1; i >= 0; i-- {
+		o.set(s.undo[i].key, s.undo[i].was)
+	}
+}
+
 // sight is what was seen of a key, and when.
 type sight struct {
 	v          *value
@@ -281,15 +281,21 @@ func (o *owner) look(c *client, key string) (s sight, err error) {
 	return s, err
 }
 
-// compare compares the model's value of a key with what was seen. A value
-// near its deadline cannot be judged.
-func (o *owner) compare(key string, seen sight) string {
+// comparison is a value that must be there, and the one that is.
+type comparison struct{ want, got *value }
+
+func (c comparison) same() bool     { return same(c.want, c.got) }
+func (c comparison) String() string { return difference(c.want, c.got) }
+
+// compare compares the model's value of a key with what was seen. It leaves out what is
+// near its deadline and cannot be judged.
+func (o *owner) compare(key string, seen sight) comparison {
 	o.stats.compared.Add(1)
 	want, got := o.model[key].clone().purge(seen.begin-edge), seen.v.clone().purge(seen.begin-edge)
 	near := func(at int64) bool { return at != 0 && at <= seen.end+edge }
 	mayBeGone := func(v *value) bool { return v == nil || near(v.at) }
 	if mayBeGone(want) && mayBeGone(got) && (want == nil || got == nil) {
-		return ""
+		return comparison{}
 	}
 	for _, v := range []*value{want, got} {
 		if v == nil {
@@ -303,7 +309,7 @@ func (o *owner) compare(key string, seen sight) string {
 			}
 		}
 	}
-	return difference(want.purge(0), got.purge(0))
+	return comparison{want.purge(0), got.purge(0)}
 }
 
 func (o *owner) set(key string, v *value) {
@@ -319,7 +325,7 @@ func (o *owner) set(key string, v *value) {
 func (o *owner) changed(s *step, now int64) bool {
 	seen := map[string]bool{}
 	for _, u := range s.undo {
-		if !seen[u.key] && difference(u.was.clone().purge(now), o.model[u.key].clone().purge(now)) != "" && !slices.Contains(s.wild, u.key) {
+		if !seen[u.key] && !same(u.was.clone().purge(now), o.model[u.key].clone().purge(now)) && !slices.Contains(s.wild, u.key) {
 			return true
 		}
 		seen[u.key] = true
@@ -430,24 +436,17 @@ func (o *owner) compareAll(c *client, life int) error {
 	if err := o.recover(c, life); err != nil {
 		return err
 	}
-	found, err := keysOf(c, o.name+":")
-	if err != nil {
-		return err
-	}
 	all := map[string]bool{}
-	for _, key := range found {
-		all[key] = true
-	}
-	for key := range o.model {
-		all[key] = true
+	if err := o.all(c, all); err != nil {
+		return err
 	}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		v, err := o.look(c, key)
 		if err != nil {
 			return err
 		}
-		if d := o.compare(key, v); d != "" {
-			return &mismatch{key, d}
+		if c := o.compare(key, v); !c.same() {
+			return &mismatch{key, c.String()}
 		}
 	}
 	return nil

@@ -310,9 +310,7 @@ func (t *stepper) judge(replies []any) error {
 func (o *owner) takeBack(s *step) error {
 	o.stats.refused.Add(1)
 	o.ring.add("refused")
-	for i := len(s.undo) - 1; i >= 0; i-- {
-		o.set(s.undo[i].key, s.undo[i].was)
-	}
+	o.undo(s)
 	if o.history[len(o.history)-1] != s {
 		return errors.New("the last step is not the last")
 	}
