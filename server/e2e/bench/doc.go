@@ -80,5 +80,5 @@
 // Replies are counted, not decoded (reply.go), but an error ends the run. A client
 // is a goroutine with a connection (load.go). Latencies go into a histogram with
 // buckets of 1.6 % (histogram.go). The results are printed, written as Markdown
-// (report.go), and drawn (plot.go).
+// (report.go), and drawn (plot.go, scaleplot.go, both by svg.go).
 package main

@@ -155,10 +155,10 @@ func run(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 		if i == 0 {
-			fmt.Println(r.memoryHeader())
+			fmt.Println(aligned(r.memoryColumns()))
 		}
 		r.memory = append(r.memory, row)
-		fmt.Println(r.memoryLine(row))
+		fmt.Println(aligned(r.memoryCells(row)))
 	}
 	if replicates {
 		if err := r.measureReplication(ctx, shapes(part)[:2], zadd(16), l); err != nil {
@@ -254,7 +254,7 @@ func (r *report) measureWorks(ctx context.Context, list []work, l limits) error 
 		defer s.stop()
 		servers = append(servers, s)
 	}
-	fmt.Println(r.header())
+	fmt.Println(aligned(r.columns()))
 	for _, w := range list {
 		var rate float64
 		if w.halfLoadOf != "" {
@@ -268,7 +268,7 @@ func (r *report) measureWorks(ctx context.Context, list []work, l limits) error 
 			return err
 		}
 		r.rows = append(r.rows, row)
-		fmt.Println(r.line(row))
+		fmt.Println(aligned(r.cells(row)))
 	}
 	return nil
 }

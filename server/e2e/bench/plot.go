@@ -4,9 +4,7 @@ package main
 
 import (
 	"fmt"
-	"html"
 	"math"
-	"strings"
 )
 
 // Dimensions of the plot in pixels.
@@ -20,9 +18,6 @@ const (
 	barHeight = 9
 	rowGap    = 9
 )
-
-// colour returns the colour of target n.
-func colour(n int) string { return []string{"#c0392b", "#1f6fb2", "#7a8b3c"}[n%3] }
 
 // bars is a group of bars: a value for each server.
 type bars struct {
@@ -56,31 +51,18 @@ func (r *report) plot() string {
 	if len(memory) > 0 {
 		total += height(memory)
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" font-family="sans-serif" font-size="11">`+"\n",
-		width, total)
-	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", width, total)
-	at := 12.0
-	for i, t := range r.targets {
-		fmt.Fprintf(&b, `<rect x="%.0f" y="12" width="12" height="12" fill="%s"/>`+"\n", at, colour(i))
-		svgText(&b, at+17, 22, "start", "", t.name)
-		at += 90
-	}
-	svgText(&b, float64(width-8), 22, "end", `fill="#666"`, r.targets[1].name+" : "+r.targets[0].name)
-	drawBars(&b, plotTop, "The server's CPU per operation, µs (shorter is better, logarithmic)", cpu)
+	s := newSVG(width, total, 11)
+	s.legend(12, r.names())
+	s.text(float64(width-8), 22, "end", `fill="#666"`, r.targets[1].name+" : "+r.targets[0].name)
+	s.bars(plotTop, "The server's CPU per operation, µs (shorter is better, logarithmic)", cpu)
 	if len(memory) > 0 {
-		drawBars(&b, plotTop+height(cpu), "Resident memory, MB (shorter is better, logarithmic)", memory)
+		s.bars(plotTop+height(cpu), "Resident memory, MB (shorter is better, logarithmic)", memory)
 	}
-	b.WriteString("</svg>\n")
-	return b.String()
+	return s.end()
 }
 
-func svgText(b *strings.Builder, x, y float64, anchor, style, s string) {
-	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" %s>%s</text>`+"\n", x, y, anchor, style, html.EscapeString(s))
-}
-
-// drawBars draws a chart with its title at the vertical position top.
-func drawBars(b *strings.Builder, top int, title string, rows []bars) {
+// bars draws a chart with its title at the vertical position top.
+func (s *svg) bars(top int, title string, rows []bars) {
 	lowest, highest := math.Inf(1), 0.0
 	for _, row := range rows {
 		for _, v := range row.values {
@@ -97,7 +79,7 @@ func drawBars(b *strings.Builder, top int, title string, rows []bars) {
 	x := func(v float64) float64 {
 		return plotLeft + plotWidth*max(math.Log10(max(v, 1e-9))-from, 0)/(to-from)
 	}
-	svgText(b, 12, float64(top), "start", `font-size="15" font-weight="bold"`, title)
+	s.text(12, float64(top), "start", `font-size="15" font-weight="bold"`, title)
 	top += plotHead - rowGap
 	bottom := top
 	if len(rows) > 0 {
@@ -105,19 +87,19 @@ func drawBars(b *strings.Builder, top int, title string, rows []bars) {
 	}
 	for e := from; e <= to; e++ {
 		v := math.Pow(10, e)
-		fmt.Fprintf(b, `<line x1="%.1f" x2="%.1[1]f" y1="%d" y2="%d" stroke="#ccc"/>`+"\n", x(v), top-6, bottom)
-		svgText(b, x(v), float64(top-10), "middle", `fill="#666"`, fmt.Sprintf("%g", v))
-		svgText(b, x(v), float64(bottom+14), "middle", `fill="#666"`, fmt.Sprintf("%g", v))
+		s.line(x(v), float64(top-6), x(v), float64(bottom), "#ccc")
+		s.text(x(v), float64(top-10), "middle", `fill="#666"`, fmt.Sprintf("%g", v))
+		s.text(x(v), float64(bottom+14), "middle", `fill="#666"`, fmt.Sprintf("%g", v))
 	}
 	for n, row := range rows {
 		y := top + n*(len(row.values)*barHeight+rowGap)
 		middle := float64(y) + float64(len(row.values)*barHeight)/2 + 4
-		svgText(b, plotLeft-8, middle, "end", "", row.name)
+		s.text(plotLeft-8, middle, "end", "", row.name)
 		for i, v := range row.values {
 			bar := y + i*barHeight
-			fmt.Fprintf(b, `<rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"/>`+"\n", plotLeft, bar, x(v)-plotLeft, barHeight-1, colour(i))
-			svgText(b, x(v)+4, float64(bar+barHeight-1), "start", `font-size="9" fill="#444"`, micros(v))
+			s.rect(plotLeft, bar, x(v)-plotLeft, barHeight-1, colour(i))
+			s.text(x(v)+4, float64(bar+barHeight-1), "start", `font-size="9" fill="#444"`, micros(v))
 		}
-		svgText(b, plotLeft+plotWidth+plotRight-8, middle, "end", `font-weight="bold"`, fmt.Sprintf("%.2f", row.values[1]/row.values[0]))
+		s.text(plotLeft+plotWidth+plotRight-8, middle, "end", `font-weight="bold"`, fmt.Sprintf("%.2f", row.values[1]/row.values[0]))
 	}
 }

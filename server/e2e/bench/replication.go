@@ -203,11 +203,7 @@ func (r *report) replicationMarkdown(string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Measured on %s (%s), medians of %d synchronizations; load average before %s, after %s.\n",
 		r.begun.UTC().Format(time.DateOnly), r.machine, r.transferRounds(), r.loadBefore, r.loadAfter)
-	var rows [][]string
-	for _, row := range r.replication {
-		rows = append(rows, r.replicationCells(row))
-	}
-	markdownTable(&b, r.replicationColumns(), rows)
+	markdownTable(&b, r.replicationColumns(), r.replication, r.replicationCells)
 	return b.String()
 }
 

@@ -134,12 +134,6 @@ func grouped(n int64) string {
 	return s
 }
 
-func (r *report) header() string       { return aligned(r.columns()) }
-func (r *report) line(w row) string    { return aligned(r.cells(w)) }
-func (r *report) memoryHeader() string { return aligned(r.memoryColumns()) }
-
-func (r *report) memoryLine(m memoryRow) string { return aligned(r.memoryCells(m)) }
-
 // aligned returns a line of the printed table.
 func aligned(cells []string) string {
 	var b strings.Builder
@@ -228,29 +222,13 @@ func (r *report) markdown(plot string) string {
 	if plot != "" {
 		fmt.Fprintf(&b, "\n![CPU per operation](%s)\n", plot)
 	}
-	var rows [][]string
-	for _, w := range r.rows {
-		rows = append(rows, r.cells(w))
+	markdownTable(&b, r.columns(), r.rows, r.cells)
+	markdownTable(&b, r.memoryColumns(), r.memory, r.memoryCells)
+	if len(r.floor) > 0 {
+		markdownTable(&b, r.floorColumns(), r.floor, r.floorCells)
 	}
-	markdownTable(&b, r.columns(), rows)
-	rows = nil
-	for _, m := range r.memory {
-		rows = append(rows, r.memoryCells(m))
-	}
-	markdownTable(&b, r.memoryColumns(), rows)
-	rows = nil
-	for _, row := range r.floor {
-		rows = append(rows, r.floorCells(row))
-	}
-	if len(rows) > 0 {
-		markdownTable(&b, r.floorColumns(), rows)
-	}
-	rows = nil
-	for _, row := range r.durable {
-		rows = append(rows, r.durableCells(row))
-	}
-	if len(rows) > 0 {
-		markdownTable(&b, r.durableColumns(), rows)
+	if len(r.durable) > 0 {
+		markdownTable(&b, r.durableColumns(), r.durable, r.durableCells)
 	}
 	b.WriteByte('\n')
 	for line := range strings.Lines(r.idleText()) {
@@ -271,10 +249,11 @@ func (r *report) names() (list []string) {
 	return list
 }
 
-func markdownTable(b *strings.Builder, header []string, rows [][]string) {
+// markdownTable writes a table with the cells of each row.
+func markdownTable[T any](b *strings.Builder, header []string, rows []T, cells func(T) []string) {
 	fmt.Fprintf(b, "\n| %s |\n|---|%s\n", strings.Join(header, " | "), strings.Repeat("--:|", len(header)-1))
-	for _, cells := range rows {
-		fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | "))
+	for _, row := range rows {
+		fmt.Fprintf(b, "| %s |\n", strings.Join(cells(row), " | "))
 	}
 }
 

@@ -454,15 +454,17 @@ func (r *report) scaleMarkdown(list []scaling, plot string) string {
 		for _, c := range s.curves {
 			header = append(header, c.title+", "+c.unit)
 		}
-		var rows [][]string
-		for i, at := range s.at {
-			cells := []string{grouped(at)}
+		rows := make([]int, len(s.at))
+		for i := range rows {
+			rows[i] = i
+		}
+		markdownTable(&b, header, rows, func(i int) []string {
+			cells := []string{grouped(s.at[i])}
 			for _, c := range s.curves {
 				cells = append(cells, strings.Join(numbers(c.values[i]), " · "))
 			}
-			rows = append(rows, cells)
-		}
-		markdownTable(&b, header, rows)
+			return cells
+		})
 	}
 	return b.String()
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"html"
 	"math"
 	"strings"
 )
@@ -24,35 +23,27 @@ const (
 // scalePlot draws all curves as an SVG, each in its own panel with logarithmic
 // axes.
 func (r *report) scalePlot(list []scaling) string {
-	var panels []string
+	n := 0
+	for _, s := range list {
+		n += len(s.curves)
+	}
+	b := newSVG(panelWidth*panelsInRow, legendSpace+panelHeight*((n+panelsInRow-1)/panelsInRow), 10)
+	b.text(12, 22, "start", `font-size="15" font-weight="bold"`, "How cost grows (lower is better, but for throughput; axes are logarithmic)")
+	b.legend(35, r.names())
+	n = 0
 	for _, s := range list {
 		for _, c := range s.curves {
-			x := panelWidth * (len(panels) % panelsInRow)
-			y := legendSpace + panelHeight*(len(panels)/panelsInRow)
-			panels = append(panels, fmt.Sprintf("<g transform=\"translate(%d,%d)\">\n%s</g>\n", x, y, c.panel(s)))
+			fmt.Fprintf(b, "<g transform=\"translate(%d,%d)\">\n", panelWidth*(n%panelsInRow), legendSpace+panelHeight*(n/panelsInRow))
+			b.panel(c, s)
+			b.WriteString("</g>\n")
+			n++
 		}
 	}
-	width, height := panelWidth*panelsInRow, legendSpace+panelHeight*((len(panels)+panelsInRow-1)/panelsInRow)
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" font-family="sans-serif" font-size="10">`+"\n",
-		width, height)
-	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", width, height)
-	b.WriteString(`<text x="12" y="22" font-size="15" font-weight="bold">How cost grows (lower is better, but for throughput; axes are logarithmic)</text>` + "\n")
-	for i, t := range r.targets {
-		fmt.Fprintf(&b, `<rect x="%d" y="35" width="12" height="12" fill="%s"/><text x="%d" y="45" font-size="11">%s</text>`+"\n",
-			12+90*i, colour(i), 29+90*i, html.EscapeString(t.name))
-	}
-	for _, p := range panels {
-		b.WriteString(p)
-	}
-	b.WriteString("</svg>\n")
-	return b.String()
+	return b.end()
 }
 
 // panel draws one curve.
-func (c *curve) panel(s scaling) string {
-	var b strings.Builder
-	text := func(x, y float64, anchor, style, t string) { svgText(&b, x, y, anchor, style, t) }
+func (b *svg) panel(c *curve, s scaling) {
 	low, high := math.Inf(1), 0.0
 	first, last := -1, -1
 	for i, values := range c.values {
@@ -66,10 +57,10 @@ func (c *curve) panel(s scaling) string {
 			}
 		}
 	}
-	text(panelLeft, 20, "start", `font-size="11" font-weight="bold"`, c.title+", "+c.unit)
+	b.text(panelLeft, 20, "start", `font-size="11" font-weight="bold"`, c.title+", "+c.unit)
 	if first < 0 {
-		text(panelLeft, 60, "start", "", "nothing was measured")
-		return b.String()
+		b.text(panelLeft, 60, "start", "", "nothing was measured")
+		return
 	}
 	low, high = low/1.25, high*1.25
 	if narrow := high / low; narrow < 4 { // shows nearly equal values as nearly equal
@@ -87,15 +78,15 @@ func (c *curve) panel(s scaling) string {
 		return bottom - (bottom-panelTop)*math.Log(v/low)/math.Log(high/low)
 	}
 	for _, v := range ticks(low, high) {
-		fmt.Fprintf(&b, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1[3]f" stroke="#ddd"/>`+"\n", panelLeft, right, y(v))
-		text(panelLeft-5, y(v)+3.5, "end", `fill="#666"`, short(v))
+		b.line(panelLeft, y(v), right, y(v), "#ddd")
+		b.text(panelLeft-5, y(v)+3.5, "end", `fill="#666"`, short(v))
 	}
 	for i := first; i <= last; i++ {
-		fmt.Fprintf(&b, `<line x1="%.1f" x2="%.1[1]f" y1="%d" y2="%d" stroke="#ddd"/>`+"\n", x(i), bottom, bottom+4)
-		text(x(i), bottom+15, "middle", `fill="#666"`, short(float64(s.at[i])))
+		b.line(x(i), bottom, x(i), bottom+4, "#ddd")
+		b.text(x(i), bottom+15, "middle", `fill="#666"`, short(float64(s.at[i])))
 	}
-	text((panelLeft+right)/2, bottom+29, "middle", `fill="#666"`, s.what)
-	fmt.Fprintf(&b, `<path d="M%d %d V%d H%d" fill="none" stroke="#999"/>`+"\n", panelLeft, panelTop, bottom, right)
+	b.text((panelLeft+right)/2, bottom+29, "middle", `fill="#666"`, s.what)
+	fmt.Fprintf(b, `<path d="M%d %d V%d H%d" fill="none" stroke="#999"/>`+"\n", panelLeft, panelTop, bottom, right)
 	for t := range c.values[first] {
 		var path strings.Builder
 		for i := first; i <= last; i++ {
@@ -108,12 +99,11 @@ func (c *curve) panel(s scaling) string {
 				word = "M"
 			}
 			fmt.Fprintf(&path, "%s%.1f %.1f ", word, x(i), y(v))
-			fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="2.5" fill="%s"><title>%s: %s</title></circle>`+"\n",
+			fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="2.5" fill="%s"><title>%s: %s</title></circle>`+"\n",
 				x(i), y(v), colour(t), grouped(s.at[i]), micros(v))
 		}
-		fmt.Fprintf(&b, `<path d="%s" fill="none" stroke="%s" stroke-width="1.6"/>`+"\n", path.String(), colour(t))
+		fmt.Fprintf(b, `<path d="%s" fill="none" stroke="%s" stroke-width="1.6"/>`+"\n", path.String(), colour(t))
 	}
-	return b.String()
 }
 
 // ticks returns round numbers between low and high: 1, 2 and 5 times powers of ten,

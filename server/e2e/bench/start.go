@@ -192,11 +192,7 @@ func (r *report) startMarkdown(string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Measured on %s (%s), medians of %d starts; load average before %s, after %s.\nWhere a column has several numbers, they are those of %s.\n",
 		r.begun.UTC().Format(time.DateOnly), r.machine, startRounds, r.loadBefore, r.loadAfter, strings.Join(r.names(), " · "))
-	var rows [][]string
-	for _, w := range r.starts {
-		rows = append(rows, r.startCells(w))
-	}
-	markdownTable(&b, r.startColumns(), rows)
+	markdownTable(&b, r.startColumns(), r.starts, r.startCells)
 	return b.String()
 }
 
