@@ -220,8 +220,6 @@ func most(key string) int {
 	return 40
 }
 
-func (o *owner) int(n int) int       { return o.rng.IntN(n) }
-func (o *owner) one(n int) bool      { return o.rng.IntN(n) == 0 }
 func (o *owner) key(k string) string { return o.name + ":" + k + ":" + strconv.Itoa(o.int(keysOfKind)) }
 
 // members draws up to n different names.

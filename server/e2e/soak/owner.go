@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -19,17 +18,10 @@ import (
 // take them back, newest first: when a connection breaks, or the server is killed,
 // the data must be those of one of the moments between two steps.
 type owner struct {
-	st      *stage
-	name    string
-	rng     *rand.Rand
-	c       *client
-	resp3   bool
-	life    int // of the server: see stage.life
+	*player
 	model   map[string]*value
 	tables  map[string][]operation
 	history []*step
-	ring    ring
-	stats   *ownerStats
 }
 
 // ownerStats are counted over all owners of a stage.
@@ -45,7 +37,9 @@ const (
 func nowMs() int64 { return time.Now().UnixMilli() }
 
 func newOwner(st *stage, n int) *owner {
-	return &owner{st: st, name: fmt.Sprintf("o%d", n), rng: st.random(uint64(n)), model: map[string]*value{}, tables: tables(), stats: &st.stats, resp3: n%2 == 1}
+	o := &owner{player: st.player("owner", n), model: map[string]*value{}, tables: tables()}
+	o.name, o.hello = fmt.Sprint("o", n), n%2 == 1
+	return o
 }
 
 func (o *owner) String() string { return "owner " + o.name }
@@ -61,9 +55,7 @@ func (o *owner) run() {
 		}
 		o.st.pace(o.rng)
 	}
-	if o.c != nil {
-		o.c.close()
-	}
+	o.close()
 }
 
 // work does one step, with all that follows if the connection breaks.
@@ -73,13 +65,11 @@ func (o *owner) work() error {
 			return err
 		}
 	}
-	if o.rng.IntN(2000) == 0 { // a client that comes and goes
-		if o.rng.IntN(2) == 0 {
+	if o.one(2000) { // a client that comes and goes
+		if o.one(2) {
 			o.c.reset()
-		} else {
-			o.c.close()
 		}
-		o.c = nil
+		o.close()
 		return nil
 	}
 	o.trim()
@@ -95,14 +85,7 @@ func (o *owner) work() error {
 	if r := (*mismatch)(nil); errors.As(err, &r) {
 		return err
 	}
-	if timedOut(err) {
-		return fmt.Errorf("no reply within %v: %w", answerTime, err)
-	}
-	o.ring.add("connection lost: " + err.Error())
-	o.stats.lost.Add(1)
-	o.c.close()
-	o.c = nil
-	return nil // connect finds out what was done
+	return o.lost(err) // connect finds out what was done
 }
 
 // mismatch is a difference from the model.
@@ -117,7 +100,7 @@ func (o *owner) connect() error {
 		if err != nil {
 			return err
 		}
-		if o.resp3 {
+		if o.hello {
 			if r, err := c.do("HELLO", "3"); err != nil || isError(r) {
 				c.close()
 				continue
@@ -177,7 +160,7 @@ func (o *owner) recover(c *client, life int) error {
 			}
 		}
 	}
-	o.stats.recovered.Add(1)
+	o.st.stats.recovered.Add(1)
 	at := len(o.history)
 	for len(differs) > 0 {
 		if at == sure {
@@ -205,12 +188,12 @@ func (o *owner) recover(c *client, life int) error {
 		}
 	}
 	back := len(o.history) - at
-	o.stats.takenBack.Add(int64(back))
+	o.st.stats.takenBack.Add(int64(back))
 	o.ring.add(fmt.Sprintf("recovered: server %d, then %d; %d steps of %d that were in doubt are not there", o.life, life, back, len(o.history)-sure))
 	for key, i := range wild {
 		if i < at {
 			o.set(key, seen[key].v)
-			o.stats.adopted.Add(1)
+			o.st.stats.adopted.Add(1)
 		}
 	}
 	o.life = life
@@ -290,7 +273,7 @@ func (c comparison) String() string { return difference(c.want, c.got) }
 // compare compares the model's value of a key with what was seen. It leaves out what is
 // near its deadline and cannot be judged.
 func (o *owner) compare(key string, seen sight) comparison {
-	o.stats.compared.Add(1)
+	o.st.stats.compared.Add(1)
 	want, got := o.model[key].clone().purge(seen.begin-edge), seen.v.clone().purge(seen.begin-edge)
 	near := func(at int64) bool { return at != 0 && at <= seen.end+edge }
 	mayBeGone := func(v *value) bool { return v == nil || near(v.at) }
@@ -348,7 +331,7 @@ func (o *owner) adopt(key string) error {
 			time.Sleep(edge * time.Millisecond)
 			continue
 		}
-		o.stats.adopted.Add(1)
+		o.st.stats.adopted.Add(1)
 		o.ring.add("adopted " + key + ": " + seen.v.String())
 		o.set(key, seen.v)
 		return nil

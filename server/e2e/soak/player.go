@@ -101,6 +101,11 @@ func (p *player) once(step func() error) error {
 		}
 		return err
 	}
+	return p.lost(err)
+}
+
+// lost closes a connection that was lost. It is an error if a reply did not come in time.
+func (p *player) lost(err error) error {
 	if timedOut(err) {
 		return fmt.Errorf("no reply within %v: %w", answerTime, err)
 	}

@@ -114,7 +114,7 @@ func (o *owner) watched() error {
 	} else if r != nil {
 		return &mismatch{d.key, "a watched key was changed, and EXEC has replied " + show(r)}
 	}
-	o.stats.steps.Add(1)
+	o.st.stats.steps.Add(1)
 	return nil
 }
 
@@ -194,8 +194,8 @@ func (t *stepper) end() error {
 		s.sent = now
 	}
 	o.history = append(o.history, t.steps...)
-	o.stats.steps.Add(1)
-	o.stats.commands.Add(int64(len(commands)))
+	o.st.stats.steps.Add(1)
+	o.st.stats.commands.Add(int64(len(commands)))
 	if err := o.c.send(commands...); err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (t *stepper) end() error {
 				return o.takeBack(last)
 			}
 			late = true
-			o.stats.refused.Add(1)
+			o.st.stats.refused.Add(1)
 		}
 	}
 	if !late {
@@ -308,7 +308,7 @@ func (t *stepper) judge(replies []any) error {
 
 // takeBack makes a step that was refused one that was not done.
 func (o *owner) takeBack(s *step) error {
-	o.stats.refused.Add(1)
+	o.st.stats.refused.Add(1)
 	o.ring.add("refused")
 	o.undo(s)
 	if o.history[len(o.history)-1] != s {
