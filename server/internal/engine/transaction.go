@@ -10,11 +10,32 @@ import (
 // TransactionCommands returns the rows of the transaction commands.
 func TransactionCommands() []Command {
 	return []Command{
-		discardRow(),
-		execRow(),
-		multiRow(),
-		unwatchRow(),
-		watchRow(),
+		{Facts: protocol.Facts{
+			Name: "discard", Arity: 1, Flags: "noscript loading stale fast allow_busy",
+			Group: "transactions", Since: "2.0.0", Complexity: "O(N), N commands in the transaction",
+			Summary: "End a transaction without its commands",
+		}, Run: discard, OfConnection: true, InMulti: true, EndsQueueing: true},
+		{Facts: protocol.Facts{
+			Name: "exec", Arity: 1, Flags: "noscript loading stale skip_slowlog",
+			Group: "transactions", Since: "1.2.0", Complexity: "That of the commands",
+			Summary: "Run the commands of a transaction",
+		}, Run: exec, OfConnection: true, InMulti: true, EndsQueueing: true, RunsQueue: true},
+		{Facts: protocol.Facts{
+			Name: "multi", Arity: 1, Flags: "noscript loading stale fast allow_busy",
+			Group: "transactions", Since: "1.2.0", Complexity: "O(1)",
+			Summary: "Begin a transaction: the commands that follow wait for EXEC",
+		}, Run: multi, OfConnection: true, InMulti: true, NotNested: true, EndsQueueing: true},
+		{Facts: protocol.Facts{
+			Name: "unwatch", Arity: 1, Flags: "noscript loading stale fast allow_busy",
+			Group: "transactions", Since: "2.2.0", Complexity: "O(K), K keys watched",
+			Summary: "Stop watching keys",
+		}, Run: unwatch, OfConnection: true},
+		{Facts: protocol.Facts{
+			Name: "watch", Arity: -2, Flags: "noscript loading stale fast allow_busy", Keys: "1..-1 RO",
+			Group: "transactions", Since: "2.2.0", Complexity: "O(K), K keys given",
+			Summary: "Let the next EXEC fail if one of the keys changes before",
+			Syntax:  "key [key ...]",
+		}, Run: watch, OfConnection: true, InMulti: true, NotNested: true, Watches: true},
 	}
 }
 
@@ -74,14 +95,6 @@ func (s *Session) unwatch() {
 	s.unwatchUpstream()
 }
 
-func multiRow() Command {
-	return Command{Facts: protocol.Facts{
-		Name: "multi", Arity: 1, Flags: "noscript loading stale fast allow_busy",
-		Group: "transactions", Since: "1.2.0", Complexity: "O(1)",
-		Summary: "Begin a transaction: the commands that follow wait for EXEC",
-	}, Run: multi, OfConnection: true, InMulti: true, NotNested: true, EndsQueueing: true}
-}
-
 func multi(c *Call) {
 	if c.Session.Multi {
 		c.Reply.Error("ERR MULTI calls can not be nested")
@@ -91,14 +104,6 @@ func multi(c *Call) {
 	c.Reply.OK()
 }
 
-func discardRow() Command {
-	return Command{Facts: protocol.Facts{
-		Name: "discard", Arity: 1, Flags: "noscript loading stale fast allow_busy",
-		Group: "transactions", Since: "2.0.0", Complexity: "O(N), N commands in the transaction",
-		Summary: "End a transaction without its commands",
-	}, Run: discard, OfConnection: true, InMulti: true, EndsQueueing: true}
-}
-
 func discard(c *Call) {
 	if !c.Session.Multi {
 		c.Reply.Error("ERR DISCARD without MULTI")
@@ -106,15 +111,6 @@ func discard(c *Call) {
 	}
 	c.Session.discard()
 	c.Reply.OK()
-}
-
-func watchRow() Command {
-	return Command{Facts: protocol.Facts{
-		Name: "watch", Arity: -2, Flags: "noscript loading stale fast allow_busy", Keys: "1..-1 RO",
-		Group: "transactions", Since: "2.2.0", Complexity: "O(K), K keys given",
-		Summary: "Let the next EXEC fail if one of the keys changes before",
-		Syntax:  "key [key ...]",
-	}, Run: watch, OfConnection: true, InMulti: true, NotNested: true, Watches: true}
 }
 
 func watch(c *Call) {
@@ -141,25 +137,9 @@ func watch(c *Call) {
 	c.Reply.OK()
 }
 
-func unwatchRow() Command {
-	return Command{Facts: protocol.Facts{
-		Name: "unwatch", Arity: 1, Flags: "noscript loading stale fast allow_busy",
-		Group: "transactions", Since: "2.2.0", Complexity: "O(K), K keys watched",
-		Summary: "Stop watching keys",
-	}, Run: unwatch, OfConnection: true}
-}
-
 func unwatch(c *Call) {
 	c.Session.unwatch()
 	c.Reply.OK()
-}
-
-func execRow() Command {
-	return Command{Facts: protocol.Facts{
-		Name: "exec", Arity: 1, Flags: "noscript loading stale skip_slowlog",
-		Group: "transactions", Since: "1.2.0", Complexity: "That of the commands",
-		Summary: "Run the commands of a transaction",
-	}, Run: exec, OfConnection: true, InMulti: true, EndsQueueing: true, RunsQueue: true}
 }
 
 // exec runs the queued commands in one commit scope, unless a command was refused

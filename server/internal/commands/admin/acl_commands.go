@@ -18,30 +18,90 @@ func ACLCommands() []engine.Command {
 			Group: "server", Since: "6.0.0", Complexity: "That of the subcommand",
 			Summary: "Users, their rules and the log of denials",
 		}, Subcommands: []engine.Command{
-			aclCatRow(),
-			aclDeluserRow(),
-			aclDryrunRow(),
-			aclGenpassRow(),
-			aclGetuserRow(),
-			aclHelpRow(),
-			aclListRow(),
-			aclLoadRow(),
-			aclLogRow(),
-			aclSaveRow(),
-			aclSetuserRow(),
-			aclUsersRow(),
-			aclWhoamiRow(),
+			{Facts: protocol.Facts{
+				Name: "acl|cat", Arity: -2, Flags: "noscript loading stale",
+				Group: "server", Since: "6.0.0", Complexity: "O(N), N commands of the server",
+				Summary: "Categories of commands, or the commands of one",
+				Syntax:  "[category]",
+			}, Run: aclCat},
+			{Facts: protocol.Facts{
+				Name: "acl|deluser", Arity: -3, Flags: "admin noscript loading stale",
+				Group: "server", Since: "6.0.0", Tips: "request_policy:all_nodes response_policy:all_succeeded", Complexity: "O(U*N), U users given, N connections",
+				Summary: "Delete users and close their connections",
+				Syntax:  "username [username ...]",
+			}, Run: aclDeluser},
+			{Facts: protocol.Facts{
+				Name: "acl|dryrun", Arity: -4, Flags: "admin noscript loading stale",
+				Group: "server", Since: "7.0.0", Complexity: "O(R), R rules of the user",
+				Summary: "Whether a user may run a command, which is not run",
+				Syntax:  "username command [arg [arg ...]]",
+			}, Run: aclDryrun},
+			{Facts: protocol.Facts{
+				Name: "acl|genpass", Arity: -2, Flags: "noscript loading stale",
+				Group: "server", Since: "6.0.0", Complexity: "O(1)",
+				Summary: "Make a random password of hexadecimal digits",
+				Syntax:  "[bits]",
+			}, Run: aclGenpass},
+			{Facts: protocol.Facts{
+				Name: "acl|getuser", Arity: 3, Flags: "admin noscript loading stale",
+				Group: "server", Since: "6.0.0",
+				Complexity: "O(R), R rules and passwords of the user",
+				Summary:    "Flags, passwords and rules of a user",
+				Syntax:     "username",
+				History: []string{
+					"6.2.0 Patterns of channels",
+					"7.0.0 Selectors; patterns of keys and channels as rules instead of lists",
+				},
+			}, Run: aclGetuser},
+			{Facts: protocol.Facts{
+				Name: "acl|help", Arity: 2, Flags: "loading stale",
+				Group: "server", Since: "6.0.0", Complexity: "O(1)",
+				Summary: "List the subcommands",
+			}, Run: aclHelp},
+			{Facts: protocol.Facts{
+				Name: "acl|list", Arity: 2, Flags: "admin noscript loading stale",
+				Group: "server", Since: "6.0.0", Complexity: "O(R), R rules of all users",
+				Summary: "Each user as a line of the ACL file",
+			}, Run: aclList},
+			{Facts: protocol.Facts{
+				Name: "acl|load", Arity: 2, Flags: "admin noscript loading stale",
+				Group: "server", Since: "6.0.0", Complexity: "O(R), R rules in the file",
+				Summary: "Replace the users by those in the ACL file",
+			}, Run: aclLoad},
+			{Facts: protocol.Facts{
+				Name: "acl|log", Arity: -2, Flags: "admin noscript loading stale",
+				Group: "server", Since: "6.0.0", Complexity: "O(N), N entries returned",
+				Summary: "Latest denials, or forget them",
+				Syntax:  "operation:[count | RESET]",
+				History: []string{"7.2.0 Fields `entry-id`, `timestamp-created`, `timestamp-last-updated`"},
+			}, Run: aclLog},
+			{Facts: protocol.Facts{
+				Name: "acl|save", Arity: 2, Flags: "admin noscript loading stale",
+				Group: "server", Since: "6.0.0", Tips: "request_policy:all_nodes response_policy:all_succeeded", Complexity: "O(R), R rules of all users",
+				Summary: "Write the users to the ACL file",
+			}, Run: aclSave},
+			{Facts: protocol.Facts{
+				Name: "acl|setuser", Arity: -3, Flags: "admin noscript loading stale",
+				Group: "server", Since: "6.0.0", Tips: "request_policy:all_nodes response_policy:all_succeeded", Complexity: "O(R), R rules given",
+				Summary: "Change the rules of a user, or create it",
+				Syntax:  "username [rule [rule ...]]",
+				History: []string{
+					"6.2.0 Patterns of channels",
+					"7.0.0 Selectors, and permissions to read or write keys",
+				},
+			}, Run: aclSetuser, Secret: true},
+			{Facts: protocol.Facts{
+				Name: "acl|users", Arity: 2, Flags: "admin noscript loading stale",
+				Group: "server", Since: "6.0.0", Complexity: "O(U log U), U users",
+				Summary: "Names of all users",
+			}, Run: aclUsers},
+			{Facts: protocol.Facts{
+				Name: "acl|whoami", Arity: 2, Flags: "noscript loading stale",
+				Group: "server", Since: "6.0.0", Complexity: "O(1)",
+				Summary: "Name of the user of this connection",
+			}, Run: aclWhoami},
 		}},
 	}
-}
-
-func aclCatRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "acl|cat", Arity: -2, Flags: "noscript loading stale",
-		Group: "server", Since: "6.0.0", Complexity: "O(N), N commands of the server",
-		Summary: "Categories of commands, or the commands of one",
-		Syntax:  "[category]",
-	}, Run: aclCat}
 }
 
 func aclCat(c *engine.Call) {
@@ -69,15 +129,6 @@ func aclCat(c *engine.Call) {
 	}
 }
 
-func aclDeluserRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "acl|deluser", Arity: -3, Flags: "admin noscript loading stale",
-		Group: "server", Since: "6.0.0", Tips: "request_policy:all_nodes response_policy:all_succeeded", Complexity: "O(U*N), U users given, N connections",
-		Summary: "Delete users and close their connections",
-		Syntax:  "username [username ...]",
-	}, Run: aclDeluser}
-}
-
 func aclDeluser(c *engine.Call) {
 	for i := 2; i < len(c.Argv); i++ {
 		c.Redact(i)
@@ -100,15 +151,6 @@ func aclDeluser(c *engine.Call) {
 		c.Engine.DropSessions(u, c.Session)
 	}
 	c.Reply.Int(deleted)
-}
-
-func aclDryrunRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "acl|dryrun", Arity: -4, Flags: "admin noscript loading stale",
-		Group: "server", Since: "7.0.0", Complexity: "O(R), R rules of the user",
-		Summary: "Whether a user may run a command, which is not run",
-		Syntax:  "username command [arg [arg ...]]",
-	}, Run: aclDryrun}
 }
 
 func aclDryrun(c *engine.Call) {
@@ -142,15 +184,6 @@ func aclDryrun(c *engine.Call) {
 // maxPassBits is the length of the longest password that GENPASS makes.
 const maxPassBits = 4096
 
-func aclGenpassRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "acl|genpass", Arity: -2, Flags: "noscript loading stale",
-		Group: "server", Since: "6.0.0", Complexity: "O(1)",
-		Summary: "Make a random password of hexadecimal digits",
-		Syntax:  "[bits]",
-	}, Run: aclGenpass}
-}
-
 func aclGenpass(c *engine.Call) {
 	if c.Len() > 1 {
 		c.BadSubcommand()
@@ -173,20 +206,6 @@ func aclGenpass(c *engine.Call) {
 		panic("BUG: no randomness: " + err.Error())
 	}
 	c.Reply.BulkString(hex.EncodeToString(b[:])[:(bits+3)/4])
-}
-
-func aclGetuserRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "acl|getuser", Arity: 3, Flags: "admin noscript loading stale",
-		Group: "server", Since: "6.0.0",
-		Complexity: "O(R), R rules and passwords of the user",
-		Summary:    "Flags, passwords and rules of a user",
-		Syntax:     "username",
-		History: []string{
-			"6.2.0 Patterns of channels",
-			"7.0.0 Selectors; patterns of keys and channels as rules instead of lists",
-		},
-	}, Run: aclGetuser}
 }
 
 func aclGetuser(c *engine.Call) {
@@ -239,14 +258,6 @@ func reply(s *acl.Selector, r *protocol.Reply, databases bool) {
 	}
 }
 
-func aclHelpRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "acl|help", Arity: 2, Flags: "loading stale",
-		Group: "server", Since: "6.0.0", Complexity: "O(1)",
-		Summary: "List the subcommands",
-	}, Run: aclHelp}
-}
-
 func aclHelp(c *engine.Call) {
 	c.Help("CAT [<category>]",
 		"    The categories of commands, or the commands in <category>.",
@@ -274,14 +285,6 @@ func aclHelp(c *engine.Call) {
 		"    The name of this connection's user.")
 }
 
-func aclListRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "acl|list", Arity: 2, Flags: "admin noscript loading stale",
-		Group: "server", Since: "6.0.0", Complexity: "O(R), R rules of all users",
-		Summary: "Each user as a line of the ACL file",
-	}, Run: aclList}
-}
-
 func aclList(c *engine.Call) {
 	lines := c.Engine.ACL.Lines(!c.Engine.Config.Valkey())
 	c.Reply.Array(len(lines))
@@ -294,14 +297,6 @@ const errNoACLFile = "ERR This Redis instance is not configured to use an ACL fi
 	"ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order " +
 	"to store users in the Redis configuration."
 
-func aclLoadRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "acl|load", Arity: 2, Flags: "admin noscript loading stale",
-		Group: "server", Since: "6.0.0", Complexity: "O(R), R rules in the file",
-		Summary: "Replace the users by those in the ACL file",
-	}, Run: aclLoad}
-}
-
 func aclLoad(c *engine.Call) {
 	if c.Engine.Config.ACLFile == "" {
 		c.Reply.Error(errNoACLFile)
@@ -312,16 +307,6 @@ func aclLoad(c *engine.Call) {
 		return
 	}
 	c.Reply.OK()
-}
-
-func aclLogRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "acl|log", Arity: -2, Flags: "admin noscript loading stale",
-		Group: "server", Since: "6.0.0", Complexity: "O(N), N entries returned",
-		Summary: "Latest denials, or forget them",
-		Syntax:  "operation:[count | RESET]",
-		History: []string{"7.2.0 Fields `entry-id`, `timestamp-created`, `timestamp-last-updated`"},
-	}, Run: aclLog}
 }
 
 func aclLog(c *engine.Call) {
@@ -370,14 +355,6 @@ func aclLog(c *engine.Call) {
 	}
 }
 
-func aclSaveRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "acl|save", Arity: 2, Flags: "admin noscript loading stale",
-		Group: "server", Since: "6.0.0", Tips: "request_policy:all_nodes response_policy:all_succeeded", Complexity: "O(R), R rules of all users",
-		Summary: "Write the users to the ACL file",
-	}, Run: aclSave}
-}
-
 func aclSave(c *engine.Call) {
 	if c.Engine.Config.ACLFile == "" {
 		c.Reply.Error(errNoACLFile)
@@ -389,19 +366,6 @@ func aclSave(c *engine.Call) {
 		return
 	}
 	c.Reply.OK()
-}
-
-func aclSetuserRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "acl|setuser", Arity: -3, Flags: "admin noscript loading stale",
-		Group: "server", Since: "6.0.0", Tips: "request_policy:all_nodes response_policy:all_succeeded", Complexity: "O(R), R rules given",
-		Summary: "Change the rules of a user, or create it",
-		Syntax:  "username [rule [rule ...]]",
-		History: []string{
-			"6.2.0 Patterns of channels",
-			"7.0.0 Selectors, and permissions to read or write keys",
-		},
-	}, Run: aclSetuser, Secret: true}
 }
 
 // aclSetuser applies all rules or none.
@@ -443,28 +407,12 @@ func aclSetuser(c *engine.Call) {
 	c.Reply.OK()
 }
 
-func aclUsersRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "acl|users", Arity: 2, Flags: "admin noscript loading stale",
-		Group: "server", Since: "6.0.0", Complexity: "O(U log U), U users",
-		Summary: "Names of all users",
-	}, Run: aclUsers}
-}
-
 func aclUsers(c *engine.Call) {
 	users := c.Engine.ACL.Sorted()
 	c.Reply.Array(len(users))
 	for _, u := range users {
 		c.Reply.BulkString(u.Name)
 	}
-}
-
-func aclWhoamiRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "acl|whoami", Arity: 2, Flags: "noscript loading stale",
-		Group: "server", Since: "6.0.0", Complexity: "O(1)",
-		Summary: "Name of the user of this connection",
-	}, Run: aclWhoami}
 }
 
 func aclWhoami(c *engine.Call) {

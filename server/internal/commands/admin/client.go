@@ -16,39 +16,141 @@ func ClientCommands() []engine.Command {
 			Group: "connection", Since: "2.4.0", Complexity: "That of the subcommand",
 			Summary: "Connections of clients",
 		}, Subcommands: []engine.Command{
-			clientCachingRow(),
-			clientCapaRow(),
-			clientGetnameRow(),
-			clientGetredirRow(),
-			clientHelpRow(),
-			clientIdRow(),
-			clientInfoRow(),
-			clientKillRow(),
-			clientListRow(),
-			clientNoEvictRow(),
-			clientNoTouchRow(),
-			clientPauseRow(),
-			clientReplyRow(),
-			clientSetinfoRow(),
-			clientSetnameRow(),
-			clientTrackingRow(),
-			clientTrackinginfoRow(),
-			clientUnblockRow(),
-			clientUnpauseRow(),
+			{Facts: protocol.Facts{
+				Name: "client|caching", Arity: 3, Flags: "noscript loading stale",
+				Group: "connection", Since: "6.0.0", Complexity: "O(1)",
+				Summary: "Track the keys of the next command, or not, in the modes OPTIN and OPTOUT",
+				Syntax:  "mode:YES|NO",
+			}, Run: clientCaching, OfConnection: true},
+			{Facts: protocol.Facts{
+				Name: "client|capa", Arity: -3, Flags: "noscript loading stale allow_busy",
+				Group: "connection", Since: "8.0.0", Complexity: "O(N), N words given",
+				Summary: "Announce what the client can do: with `REDIRECT` a replica replies the address of its primary to commands on data. A command of Valkey",
+				Syntax:  "capability [capability ...]",
+			}, Run: clientCapa, OfConnection: true},
+			{Facts: protocol.Facts{
+				Name: "client|getname", Arity: 2, Flags: "noscript loading stale",
+				Group: "connection", Since: "2.6.9", Complexity: "O(1)",
+				Summary: "Name of this connection",
+			}, Run: clientGetname},
+			{Facts: protocol.Facts{
+				Name: "client|getredir", Arity: 2, Flags: "noscript loading stale",
+				Group: "connection", Since: "6.0.0", Complexity: "O(1)",
+				Summary: "ID of the client that receives the invalidations of this one",
+			}, Run: clientGetredir},
+			{Facts: protocol.Facts{
+				Name: "client|help", Arity: 2, Flags: "loading stale",
+				Group: "connection", Since: "5.0.0", Complexity: "O(1)",
+				Summary: "List the subcommands",
+			}, Run: clientHelp},
+			{Facts: protocol.Facts{
+				Name: "client|id", Arity: 2, Flags: "noscript loading stale",
+				Group: "connection", Since: "5.0.0", Complexity: "O(1)",
+				Summary: "ID of this connection",
+			}, Run: clientId},
+			{Facts: protocol.Facts{
+				Name: "client|info", Arity: 2, Flags: "noscript loading stale",
+				Group: "connection", Since: "6.2.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+				Summary: "Fields of this connection, as in CLIENT LIST",
+			}, Run: clientInfo},
+			{Facts: protocol.Facts{
+				Name: "client|kill", Arity: -3, Flags: "admin noscript loading stale",
+				Group: "connection", Since: "2.4.0", Complexity: "O(N log N), N connections",
+				Summary: "Close the connections that meet all conditions",
+				Syntax:  "filter:(ip:port@-2.8.12 | new-format:([ID client-id@2.8.12] | [TYPE normal_master_slave_pubsub:(NORMAL|MASTER@3.2.0|SLAVE|REPLICA@5.0.0|PUBSUB)@2.8.12] | [USER username] | [ADDR ip:port] | [LADDR ip:port@6.2.0] | [SKIPME yes/no] | [MAXAGE maxage:integer@7.4.0] | [IDLE idle:integer@9.0.0] | [FLAGS flags@9.0.0] | [NAME name@9.0.0] | [LIB-NAME lib-name@9.0.0] | [LIB-VER lib-ver@9.0.0] | [DB db:integer@9.0.0] | [CAPA capa@9.0.0] | [IP ip@9.0.0])...)",
+				History: []string{
+					"2.8.12 Conditions with names",
+					"2.8.12 `ID`",
+					"3.2.0 `TYPE master`",
+					"5.0.0 `TYPE replica` for `slave`, which remains valid",
+					"6.2.0 `LADDR`",
+					"7.4.0 `MAXAGE`",
+					"9.0.0 `IDLE`, `FLAGS`, `NAME`, `LIB-NAME`, `LIB-VER`, `DB`, `CAPA`, `IP`, and each condition with `NOT-` before it, of Valkey",
+				},
+			}, Run: clientKill},
+			{Facts: protocol.Facts{
+				Name: "client|list", Arity: -2, Flags: "admin noscript loading stale",
+				Group: "connection", Since: "2.4.0", Tips: "nondeterministic_output",
+				Complexity: "O(N log N), N connections",
+				Summary:    "Fields of all connections, or of those that meet all conditions",
+				Syntax:     "[TYPE (NORMAL|MASTER|REPLICA|PUBSUB)@5.0.0] [ID id:(client-id [client-id ...])@6.2.0] [USER username@8.1.0] [ADDR ip:port@8.1.0] [LADDR ip:port@8.1.0] [SKIPME yes/no@8.1.0] [MAXAGE maxage:integer@8.1.0] [IDLE idle:integer@9.0.0] [FLAGS flags@9.0.0] [NAME name@9.0.0] [LIB-NAME lib-name@9.0.0] [LIB-VER lib-ver@9.0.0] [DB db:integer@9.0.0] [CAPA capa@9.0.0] [IP ip@9.0.0]",
+				History: []string{
+					"2.8.12 Field `id`",
+					"5.0.0 `TYPE`",
+					"6.0.0 Field `user`",
+					"6.2.0 `ID`; fields `argv-mem`, `tot-mem`, `laddr`, `redir`",
+					"7.0.0 Fields `resp`, `multi-mem`, `rbs`, `rbp`",
+					"7.0.3 Field `ssub`",
+					"7.4.0 Field `watch`",
+					"8.0.0 Fields `io-thread`, `tot-net-in`, `tot-net-out`, `tot-cmds`, `capa`",
+					"9.0.0 The conditions of CLIENT KILL, of Valkey",
+				},
+			}, Run: clientList},
+			{Facts: protocol.Facts{
+				Name: "client|no-evict", Arity: 3, Flags: "admin noscript loading stale",
+				Group: "connection", Since: "7.0.0", Complexity: "O(1)",
+				Summary: "Exempt this connection from maxmemory-clients, or not",
+				Syntax:  "enabled:ON|OFF",
+			}, Run: clientNoEvict, OfConnection: true},
+			{Facts: protocol.Facts{
+				Name: "client|no-touch", Arity: 3, Flags: "noscript loading stale",
+				Group: "connection", Since: "7.2.0", Complexity: "O(1)",
+				Summary: "Let the commands of this connection leave access times alone, or not",
+				Syntax:  "enabled:ON|OFF",
+			}, Run: clientNoTouch, OfConnection: true},
+			{Facts: protocol.Facts{
+				Name: "client|pause", Arity: -3, Flags: "admin noscript loading stale",
+				Group: "connection", Since: "3.0.0", Complexity: "O(1)",
+				Summary: "Delay the commands of all clients, or only those that write, for some time",
+				Syntax:  "timeout:integer mode:[WRITE|ALL]@6.2.0",
+				History: []string{"6.2.0 `WRITE`, `ALL`"},
+			}, Run: clientPause},
+			{Facts: protocol.Facts{
+				Name: "client|reply", Arity: 3, Flags: "noscript loading stale",
+				Group: "connection", Since: "3.2.0", Complexity: "O(1)",
+				Summary: "Send the replies of this connection, or not, or not the next one",
+				Syntax:  "action:(ON|OFF|SKIP)",
+			}, Run: clientReply, OfConnection: true, NotNested: true},
+			{Facts: protocol.Facts{
+				Name: "client|setinfo", Arity: 4, Flags: "noscript loading stale",
+				Group: "connection", Since: "7.2.0", Tips: "request_policy:all_nodes response_policy:all_succeeded", Complexity: "O(1)",
+				Summary: "Set the name or the version of the client library for CLIENT LIST",
+				Syntax:  "attr:(LIB-NAME libname | LIB-VER libver)",
+			}, Run: clientSetinfo, OfConnection: true},
+			{Facts: protocol.Facts{
+				Name: "client|setname", Arity: 3, Flags: "noscript loading stale",
+				Group: "connection", Since: "2.6.9", Tips: "request_policy:all_nodes response_policy:all_succeeded", Complexity: "O(1)",
+				Summary: "Name this connection",
+				Syntax:  "connection-name",
+			}, Run: clientSetname, OfConnection: true},
+			{Facts: protocol.Facts{
+				Name: "client|tracking", Arity: -3, Flags: "noscript loading stale",
+				Group: "connection", Since: "6.0.0", Complexity: "O(P), P prefixes given or registered",
+				Summary: "Send invalidations of the keys that this connection reads, or not",
+				Syntax:  "status:ON|OFF [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]",
+			}, Run: clientTracking, OfConnection: true},
+			{Facts: protocol.Facts{
+				Name: "client|trackinginfo", Arity: 2, Flags: "noscript loading stale",
+				Group: "connection", Since: "6.2.0", Complexity: "O(P), P prefixes",
+				Summary: "How the keys of this connection are tracked",
+			}, Run: clientTrackinginfo},
+			{Facts: protocol.Facts{
+				Name: "client|unblock", Arity: -3, Flags: "admin noscript loading stale",
+				Group: "connection", Since: "5.0.0", Complexity: "O(K), K keys that the command waits for",
+				Summary: "End the waiting of another client's blocking command",
+				Syntax:  "client-id unblock-type:[TIMEOUT|ERROR]",
+			}, Run: clientUnblock},
+			{Facts: protocol.Facts{
+				Name: "client|unpause", Arity: 2, Flags: "admin noscript loading stale",
+				Group: "connection", Since: "6.2.0", Complexity: "O(N), N connections with delayed commands",
+				Summary: "End CLIENT PAUSE",
+			}, Run: clientUnpause},
 		}},
 	}
 	for i := range rows[0].Subcommands {
 		rows[0].Subcommands[i].KeepsCaching = true
 	}
 	return rows
-}
-
-func clientGetnameRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "client|getname", Arity: 2, Flags: "noscript loading stale",
-		Group: "connection", Since: "2.6.9", Complexity: "O(1)",
-		Summary: "Name of this connection",
-	}, Run: clientGetname}
 }
 
 func clientGetname(c *engine.Call) {
@@ -59,64 +161,9 @@ func clientGetname(c *engine.Call) {
 	c.Reply.BulkString(c.Session.Name)
 }
 
-func clientIdRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "client|id", Arity: 2, Flags: "noscript loading stale",
-		Group: "connection", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "ID of this connection",
-	}, Run: clientId}
-}
-
 func clientId(c *engine.Call) { c.Reply.Int(c.Session.ID) }
 
-func clientInfoRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "client|info", Arity: 2, Flags: "noscript loading stale",
-		Group: "connection", Since: "6.2.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-		Summary: "Fields of this connection, as in CLIENT LIST",
-	}, Run: clientInfo}
-}
-
 func clientInfo(c *engine.Call) { c.Reply.Verbatim("txt", string(c.Session.AppendInfo(nil))) }
-
-func clientKillRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "client|kill", Arity: -3, Flags: "admin noscript loading stale",
-		Group: "connection", Since: "2.4.0", Complexity: "O(N log N), N connections",
-		Summary: "Close the connections that meet all conditions",
-		Syntax:  "filter:(ip:port@-2.8.12 | new-format:([ID client-id@2.8.12] | [TYPE normal_master_slave_pubsub:(NORMAL|MASTER@3.2.0|SLAVE|REPLICA@5.0.0|PUBSUB)@2.8.12] | [USER username] | [ADDR ip:port] | [LADDR ip:port@6.2.0] | [SKIPME yes/no] | [MAXAGE maxage:integer@7.4.0] | [IDLE idle:integer@9.0.0] | [FLAGS flags@9.0.0] | [NAME name@9.0.0] | [LIB-NAME lib-name@9.0.0] | [LIB-VER lib-ver@9.0.0] | [DB db:integer@9.0.0] | [CAPA capa@9.0.0] | [IP ip@9.0.0])...)",
-		History: []string{
-			"2.8.12 Conditions with names",
-			"2.8.12 `ID`",
-			"3.2.0 `TYPE master`",
-			"5.0.0 `TYPE replica` for `slave`, which remains valid",
-			"6.2.0 `LADDR`",
-			"7.4.0 `MAXAGE`",
-			"9.0.0 `IDLE`, `FLAGS`, `NAME`, `LIB-NAME`, `LIB-VER`, `DB`, `CAPA`, `IP`, and each condition with `NOT-` before it, of Valkey",
-		},
-	}, Run: clientKill}
-}
-
-func clientListRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "client|list", Arity: -2, Flags: "admin noscript loading stale",
-		Group: "connection", Since: "2.4.0", Tips: "nondeterministic_output",
-		Complexity: "O(N log N), N connections",
-		Summary:    "Fields of all connections, or of those that meet all conditions",
-		Syntax:     "[TYPE (NORMAL|MASTER|REPLICA|PUBSUB)@5.0.0] [ID id:(client-id [client-id ...])@6.2.0] [USER username@8.1.0] [ADDR ip:port@8.1.0] [LADDR ip:port@8.1.0] [SKIPME yes/no@8.1.0] [MAXAGE maxage:integer@8.1.0] [IDLE idle:integer@9.0.0] [FLAGS flags@9.0.0] [NAME name@9.0.0] [LIB-NAME lib-name@9.0.0] [LIB-VER lib-ver@9.0.0] [DB db:integer@9.0.0] [CAPA capa@9.0.0] [IP ip@9.0.0]",
-		History: []string{
-			"2.8.12 Field `id`",
-			"5.0.0 `TYPE`",
-			"6.0.0 Field `user`",
-			"6.2.0 `ID`; fields `argv-mem`, `tot-mem`, `laddr`, `redir`",
-			"7.0.0 Fields `resp`, `multi-mem`, `rbs`, `rbp`",
-			"7.0.3 Field `ssub`",
-			"7.4.0 Field `watch`",
-			"8.0.0 Fields `io-thread`, `tot-net-in`, `tot-net-out`, `tot-cmds`, `capa`",
-			"9.0.0 The conditions of CLIENT KILL, of Valkey",
-		},
-	}, Run: clientList}
-}
 
 // onOff parses ON or OFF as the last argument.
 func onOff(c *engine.Call) bool {
@@ -125,15 +172,6 @@ func onOff(c *engine.Call) bool {
 		c.Fail(protocol.ErrSyntax)
 	}
 	return on
-}
-
-func clientNoEvictRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "client|no-evict", Arity: 3, Flags: "admin noscript loading stale",
-		Group: "connection", Since: "7.0.0", Complexity: "O(1)",
-		Summary: "Exempt this connection from maxmemory-clients, or not",
-		Syntax:  "enabled:ON|OFF",
-	}, Run: clientNoEvict, OfConnection: true}
 }
 
 func clientNoEvict(c *engine.Call) {
@@ -146,15 +184,6 @@ func clientNoEvict(c *engine.Call) {
 	c.Reply.OK()
 }
 
-func clientNoTouchRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "client|no-touch", Arity: 3, Flags: "noscript loading stale",
-		Group: "connection", Since: "7.2.0", Complexity: "O(1)",
-		Summary: "Let the commands of this connection leave access times alone, or not",
-		Syntax:  "enabled:ON|OFF",
-	}, Run: clientNoTouch, OfConnection: true}
-}
-
 func clientNoTouch(c *engine.Call) {
 	on := onOff(c)
 	if !c.End() {
@@ -162,16 +191,6 @@ func clientNoTouch(c *engine.Call) {
 	}
 	c.Session.NoTouch = on
 	c.Reply.OK()
-}
-
-func clientPauseRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "client|pause", Arity: -3, Flags: "admin noscript loading stale",
-		Group: "connection", Since: "3.0.0", Complexity: "O(1)",
-		Summary: "Delay the commands of all clients, or only those that write, for some time",
-		Syntax:  "timeout:integer mode:[WRITE|ALL]@6.2.0",
-		History: []string{"6.2.0 `WRITE`, `ALL`"},
-	}, Run: clientPause}
 }
 
 func clientPause(c *engine.Call) {
@@ -197,26 +216,9 @@ func clientPause(c *engine.Call) {
 	c.Reply.OK()
 }
 
-func clientUnpauseRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "client|unpause", Arity: 2, Flags: "admin noscript loading stale",
-		Group: "connection", Since: "6.2.0", Complexity: "O(N), N connections with delayed commands",
-		Summary: "End CLIENT PAUSE",
-	}, Run: clientUnpause}
-}
-
 func clientUnpause(c *engine.Call) {
 	c.Engine.Unpause()
 	c.Reply.OK()
-}
-
-func clientReplyRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "client|reply", Arity: 3, Flags: "noscript loading stale",
-		Group: "connection", Since: "3.2.0", Complexity: "O(1)",
-		Summary: "Send the replies of this connection, or not, or not the next one",
-		Syntax:  "action:(ON|OFF|SKIP)",
-	}, Run: clientReply, OfConnection: true, NotNested: true}
 }
 
 func clientReply(c *engine.Call) {
@@ -234,15 +236,6 @@ func clientReply(c *engine.Call) {
 	default:
 		c.Reply.Error(protocol.ErrSyntax)
 	}
-}
-
-func clientSetinfoRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "client|setinfo", Arity: 4, Flags: "noscript loading stale",
-		Group: "connection", Since: "7.2.0", Tips: "request_policy:all_nodes response_policy:all_succeeded", Complexity: "O(1)",
-		Summary: "Set the name or the version of the client library for CLIENT LIST",
-		Syntax:  "attr:(LIB-NAME libname | LIB-VER libver)",
-	}, Run: clientSetinfo, OfConnection: true}
 }
 
 func clientSetinfo(c *engine.Call) {
@@ -266,15 +259,6 @@ func clientSetinfo(c *engine.Call) {
 	c.Reply.OK()
 }
 
-func clientSetnameRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "client|setname", Arity: 3, Flags: "noscript loading stale",
-		Group: "connection", Since: "2.6.9", Tips: "request_policy:all_nodes response_policy:all_succeeded", Complexity: "O(1)",
-		Summary: "Name this connection",
-		Syntax:  "connection-name",
-	}, Run: clientSetname, OfConnection: true}
-}
-
 func clientSetname(c *engine.Call) {
 	name := c.Bytes()
 	if !validClientName(name) {
@@ -283,15 +267,6 @@ func clientSetname(c *engine.Call) {
 	}
 	c.Session.Name = string(name)
 	c.Reply.OK()
-}
-
-func clientUnblockRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "client|unblock", Arity: -3, Flags: "admin noscript loading stale",
-		Group: "connection", Since: "5.0.0", Complexity: "O(K), K keys that the command waits for",
-		Summary: "End the waiting of another client's blocking command",
-		Syntax:  "client-id unblock-type:[TIMEOUT|ERROR]",
-	}, Run: clientUnblock}
 }
 
 func clientUnblock(c *engine.Call) {
@@ -321,14 +296,6 @@ func clientUnblock(c *engine.Call) {
 	}
 	s.EndWait(s.Blocked, reply)
 	c.Reply.Int(1)
-}
-
-func clientHelpRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "client|help", Arity: 2, Flags: "loading stale",
-		Group: "connection", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "List the subcommands",
-	}, Run: clientHelp}
 }
 
 func clientHelp(c *engine.Call) {

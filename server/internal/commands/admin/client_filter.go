@@ -254,15 +254,6 @@ func clientList(c *engine.Call) {
 	c.Reply.Verbatim("txt", string(b))
 }
 
-func clientCapaRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "client|capa", Arity: -3, Flags: "noscript loading stale allow_busy",
-		Group: "connection", Since: "8.0.0", Complexity: "O(N), N words given",
-		Summary: "Announce what the client can do: with `REDIRECT` a replica replies the address of its primary to commands on data. A command of Valkey",
-		Syntax:  "capability [capability ...]",
-	}, Run: clientCapa, OfConnection: true}
-}
-
 // clientCapa records what it knows of the client's capabilities. It ignores other words, as
 // Valkey does: clients announce what servers to come may use.
 func clientCapa(c *engine.Call) {

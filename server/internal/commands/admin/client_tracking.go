@@ -8,15 +8,6 @@ import (
 
 // The handlers of CLIENT TRACKING, which package tracking describes.
 
-func clientTrackingRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "client|tracking", Arity: -3, Flags: "noscript loading stale",
-		Group: "connection", Since: "6.0.0", Complexity: "O(P), P prefixes given or registered",
-		Summary: "Send invalidations of the keys that this connection reads, or not",
-		Syntax:  "status:ON|OFF [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]",
-	}, Run: clientTracking, OfConnection: true}
-}
-
 func clientTracking(c *engine.Call) {
 	on := c.Bytes()
 	var o tracking.Options
@@ -66,15 +57,6 @@ func clientTracking(c *engine.Call) {
 	}
 }
 
-func clientCachingRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "client|caching", Arity: 3, Flags: "noscript loading stale",
-		Group: "connection", Since: "6.0.0", Complexity: "O(1)",
-		Summary: "Track the keys of the next command, or not, in the modes OPTIN and OPTOUT",
-		Syntax:  "mode:YES|NO",
-	}, Run: clientCaching, OfConnection: true}
-}
-
 func clientCaching(c *engine.Call) {
 	t := c.Session.Tracking()
 	switch {
@@ -98,23 +80,7 @@ func clientCaching(c *engine.Call) {
 	c.Reply.OK()
 }
 
-func clientGetredirRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "client|getredir", Arity: 2, Flags: "noscript loading stale",
-		Group: "connection", Since: "6.0.0", Complexity: "O(1)",
-		Summary: "ID of the client that receives the invalidations of this one",
-	}, Run: clientGetredir}
-}
-
 func clientGetredir(c *engine.Call) { c.Reply.Int(c.Session.Redirection()) }
-
-func clientTrackinginfoRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "client|trackinginfo", Arity: 2, Flags: "noscript loading stale",
-		Group: "connection", Since: "6.2.0", Complexity: "O(P), P prefixes",
-		Summary: "How the keys of this connection are tracked",
-	}, Run: clientTrackinginfo}
-}
 
 func clientTrackinginfo(c *engine.Call) {
 	flags := []string{"off"}

@@ -29,44 +29,206 @@ import (
 // cluster clients.
 func ClusterCommands() []engine.Command {
 	return []engine.Command{
-		askingRow(),
+		{Facts: protocol.Facts{
+			Name: "asking", Arity: 1, Flags: "fast",
+			Group: "cluster", Since: "3.0.0", Categories: "connection", Complexity: "O(1)",
+			Summary: "Accepted without effect: this node imports no slots",
+		}, Run: asking, OfConnection: true},
 		{Facts: protocol.Facts{
 			Name: "cluster", Arity: -2,
 			Group: "cluster", Since: "3.0.0", Complexity: "That of the subcommand",
 			Summary: "State of the cluster, which has one node",
 		}, Subcommands: []engine.Command{
-			clusterAddslotsRow(),
-			clusterAddslotsrangeRow(),
-			clusterBumpepochRow(),
-			clusterCountFailureReportsRow(),
-			clusterCountkeysinslotRow(),
-			clusterDelslotsRow(),
-			clusterDelslotsrangeRow(),
-			clusterFailoverRow(),
-			clusterFlushslotsRow(),
-			clusterForgetRow(),
-			clusterGetkeysinslotRow(),
-			clusterHelpRow(),
-			clusterInfoRow(),
-			clusterKeyslotRow(),
-			clusterLinksRow(),
-			clusterMeetRow(),
-			clusterMyidRow(),
-			clusterMyshardidRow(),
-			clusterNodesRow(),
-			clusterReplicasRow(),
-			clusterReplicateRow(),
-			clusterResetRow(),
-			clusterSaveconfigRow(),
-			clusterSetConfigEpochRow(),
-			clusterSetslotRow(),
-			clusterShardsRow(),
-			clusterSlavesRow(),
-			clusterSlotStatsRow(),
-			clusterSlotsRow(),
+			{Facts: protocol.Facts{
+				Name: "cluster|addslots", Arity: -3, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(N), N slots given",
+				Summary: "Serve the given slots",
+				Syntax:  "slot [slot ...]",
+			}, Run: clusterAddslots},
+			{Facts: protocol.Facts{
+				Name: "cluster|addslotsrange", Arity: -4, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "7.0.0",
+				Complexity: "O(N), N slots in the ranges",
+				Summary:    "Serve the slots of the given ranges",
+				Syntax:     "range:(start-slot end-slot)...",
+			}, Run: clusterAddslotsrange},
+			{Facts: protocol.Facts{
+				Name: "cluster|bumpepoch", Arity: 2, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+				Summary: "Raise the epoch of the configuration",
+			}, Run: clusterBumpepoch},
+			{Facts: protocol.Facts{
+				Name: "cluster|count-failure-reports", Arity: 3, Flags: "admin stale",
+				Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output",
+				Complexity: "O(1)",
+				Summary:    "Number of reports that a node fails: always 0",
+				Syntax:     "node-id",
+			}, Run: clusterCountFailureReports},
+			{Facts: protocol.Facts{
+				Name: "cluster|countkeysinslot", Arity: 3, Flags: "stale",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+				Summary: "Number of keys in a slot",
+				Syntax:  "slot",
+			}, Run: clusterCountkeysinslot},
+			{Facts: protocol.Facts{
+				Name: "cluster|delslots", Arity: -3, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(N), N slots given",
+				Summary: "No longer serve the given slots",
+				Syntax:  "slot [slot ...]",
+			}, Run: clusterDelslots},
+			{Facts: protocol.Facts{
+				Name: "cluster|delslotsrange", Arity: -4, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "7.0.0",
+				Complexity: "O(N), N slots in the ranges",
+				Summary:    "No longer serve the slots of the given ranges",
+				Syntax:     "range:(start-slot end-slot)...",
+			}, Run: clusterDelslotsrange},
+			{Facts: protocol.Facts{
+				Name: "cluster|failover", Arity: -2, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+				Summary: "Always an error: the node is no replica",
+				Syntax:  "options:[FORCE|TAKEOVER]",
+			}, Run: clusterFailover},
+			{Facts: protocol.Facts{
+				Name: "cluster|flushslots", Arity: 2, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(N), 16384 slots",
+				Summary: "No longer serve any slot",
+			}, Run: clusterFlushslots},
+			{Facts: protocol.Facts{
+				Name: "cluster|forget", Arity: 3, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+				Summary: "Always an error: there is no other node",
+				Syntax:  "node-id",
+			}, Run: clusterForget},
+			{Facts: protocol.Facts{
+				Name: "cluster|getkeysinslot", Arity: 4, Flags: "stale",
+				Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output",
+				Complexity: "O(N), N keys returned",
+				Summary:    "Keys in a slot, up to count",
+				Syntax:     "slot count",
+			}, Run: clusterGetkeysinslot},
+			{Facts: protocol.Facts{
+				Name: "cluster|help", Arity: 2, Flags: "loading stale",
+				Group: "cluster", Since: "5.0.0", Complexity: "O(1)",
+				Summary: "List the subcommands",
+			}, Run: clusterHelp},
+			{Facts: protocol.Facts{
+				Name: "cluster|info", Arity: 2, Flags: "stale",
+				Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+				Summary: "State of the cluster and its epochs",
+			}, Run: clusterInfo},
+			{Facts: protocol.Facts{
+				Name: "cluster|keyslot", Arity: 3, Flags: "stale",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(N), N bytes of the key",
+				Summary: "Slot of a key",
+				Syntax:  "key:string",
+			}, Run: clusterKeyslot},
+			{Facts: protocol.Facts{
+				Name: "cluster|links", Arity: 2, Flags: "stale",
+				Group: "cluster", Since: "7.0.0", Tips: "nondeterministic_output",
+				Complexity: "O(1)",
+				Summary:    "Connections to other nodes: always an empty list",
+			}, Run: clusterLinks},
+			{Facts: protocol.Facts{
+				Name: "cluster|meet", Arity: -4, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+				Summary: "Accepts only the address of this node",
+				Syntax:  "ip port [cluster-bus-port:integer@4.0.0]",
+				History: []string{"4.0.0 `cluster_bus_port`"},
+			}, Run: clusterMeet},
+			{Facts: protocol.Facts{
+				Name: "cluster|myid", Arity: 2, Flags: "stale",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+				Summary: "ID of this node",
+			}, Run: clusterMyid},
+			{Facts: protocol.Facts{
+				Name: "cluster|myshardid", Arity: 2, Flags: "stale",
+				Group: "cluster", Since: "7.2.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+				Summary: "ID of the shard of this node",
+			}, Run: clusterMyshardid},
+			{Facts: protocol.Facts{
+				Name: "cluster|nodes", Arity: 2, Flags: "stale",
+				Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output",
+				Complexity: "O(N), 16384 slots",
+				Summary:    "This node and its slots, as a line of nodes.conf",
+			}, Run: clusterNodes},
+			{Facts: protocol.Facts{
+				Name: "cluster|replicas", Arity: 3, Flags: "admin stale",
+				Group: "cluster", Since: "5.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+				Summary: "Replicas of a node: always an empty list",
+				Syntax:  "node-id",
+			}, Run: clusterReplicas},
+			{Facts: protocol.Facts{
+				Name: "cluster|replicate", Arity: 3, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+				Summary: "Always an error: there is no other node to copy",
+				Syntax:  "node-id",
+			}, Run: clusterReplicate},
+			{Facts: protocol.Facts{
+				Name: "cluster|reset", Arity: -2, Flags: "admin noscript stale",
+				Group: "cluster", Since: "3.0.0",
+				Complexity: "O(N), 16384 slots",
+				Summary:    "Return the node to its initial state, with a new ID if HARD",
+				Syntax:     "reset-type:[HARD|SOFT]",
+			}, Run: clusterReset},
+			{Facts: protocol.Facts{
+				Name: "cluster|saveconfig", Arity: 2, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+				Summary: "Accepted without effect",
+			}, Run: clusterSaveconfig},
+			{Facts: protocol.Facts{
+				Name: "cluster|set-config-epoch", Arity: 3, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+				Summary: "Set the epoch of a node that has none",
+				Syntax:  "config-epoch",
+			}, Run: clusterSetConfigEpoch},
+			{Facts: protocol.Facts{
+				Name: "cluster|setslot", Arity: -4, Flags: "admin stale no_async_loading",
+				Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
+				Summary: "Serve a slot or not, by the ID of its node",
+				Syntax:  "slot subcommand:(IMPORTING importing=node-id:string | MIGRATING migrating=node-id:string | NODE node=node-id:string | STABLE)",
+			}, Run: clusterSetslot},
+			{Facts: protocol.Facts{
+				Name: "cluster|shards", Arity: 2, Flags: "loading stale",
+				Group: "cluster", Since: "7.0.0", Tips: "nondeterministic_output",
+				Complexity: "O(N), 16384 slots",
+				Summary:    "The shard of this node with its slots",
+			}, Run: clusterShards},
+			{Facts: protocol.Facts{
+				Name: "cluster|slaves", Arity: 3, Flags: "admin stale",
+				Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Deprecated: "5.0.0", ReplacedBy: "`CLUSTER REPLICAS`",
+				Complexity: "O(1)",
+				Summary:    "Former name of CLUSTER REPLICAS",
+				Syntax:     "node-id",
+			}, Run: clusterSlaves},
+			{Facts: protocol.Facts{
+				Name: "cluster|slot-stats", Arity: -4, Flags: "loading stale",
+				Group: "cluster", Since: "8.2.0", Tips: "nondeterministic_output request_policy:all_shards",
+				Complexity: "O(N log N), N slots; with the memory, times the keys in each",
+				Summary:    "Keys, memory, processor time and bytes of each slot of this node",
+				Syntax:     "filter:(slotsrange:(SLOTSRANGE start-slot:integer end-slot:integer) | ORDERBY orderby:(metric [LIMIT limit:integer] order:[ASC|DESC]))",
+			}, Run: clusterSlotStats},
+			{Facts: protocol.Facts{
+				Name: "cluster|slots", Arity: 2, Flags: "loading stale",
+				Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Deprecated: "7.0.0", ReplacedBy: "`CLUSTER SHARDS`",
+				Complexity: "O(N), 16384 slots",
+				Summary:    "Ranges of slots with the address of this node",
+				History: []string{
+					"4.0.0 ID of the node",
+					"7.0.0 Metadata of the network address",
+				},
+			}, Run: clusterSlots},
 		}},
-		readonlyRow(),
-		readwriteRow(),
+		{Facts: protocol.Facts{
+			Name: "readonly", Arity: 1, Flags: "loading stale fast",
+			Group: "cluster", Since: "3.0.0", Categories: "connection", Complexity: "O(1)",
+			Summary: "Read at a replica that would redirect the client to its primary; see CLIENT CAPA",
+		}, Run: readonly, OfConnection: true},
+		{Facts: protocol.Facts{
+			Name: "readwrite", Arity: 1, Flags: "loading stale fast",
+			Group: "cluster", Since: "3.0.0", Categories: "connection", Complexity: "O(1)",
+			Summary: "Undo READONLY",
+		}, Run: readwrite, OfConnection: true},
 	}
 }
 
@@ -158,19 +320,6 @@ func description(srv *engine.Engine, s *engine.Session) string {
 	return line
 }
 
-func clusterSlotsRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|slots", Arity: 2, Flags: "loading stale",
-		Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Deprecated: "7.0.0", ReplacedBy: "`CLUSTER SHARDS`",
-		Complexity: "O(N), 16384 slots",
-		Summary:    "Ranges of slots with the address of this node",
-		History: []string{
-			"4.0.0 ID of the node",
-			"7.0.0 Metadata of the network address",
-		},
-	}, Run: clusterSlots}
-}
-
 func clusterSlots(c *engine.Call) {
 	if !clustered(c) {
 		return
@@ -207,15 +356,6 @@ func clusterSlots(c *engine.Call) {
 			c.Reply.BulkString(word)
 		}
 	}
-}
-
-func clusterShardsRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|shards", Arity: 2, Flags: "loading stale",
-		Group: "cluster", Since: "7.0.0", Tips: "nondeterministic_output",
-		Complexity: "O(N), 16384 slots",
-		Summary:    "The shard of this node with its slots",
-	}, Run: clusterShards}
 }
 
 func clusterShards(c *engine.Call) {
@@ -278,14 +418,6 @@ func clusterShards(c *engine.Call) {
 	text("health", "online")
 }
 
-func clusterInfoRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|info", Arity: 2, Flags: "stale",
-		Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-		Summary: "State of the cluster and its epochs",
-	}, Run: clusterInfo}
-}
-
 func clusterInfo(c *engine.Call) {
 	if !clustered(c) {
 		return
@@ -305,27 +437,10 @@ func clusterInfo(c *engine.Call) {
 		state, cl.Slots, cl.Slots, size, cl.CurrentEpoch, cl.Epoch))
 }
 
-func clusterNodesRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|nodes", Arity: 2, Flags: "stale",
-		Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output",
-		Complexity: "O(N), 16384 slots",
-		Summary:    "This node and its slots, as a line of nodes.conf",
-	}, Run: clusterNodes}
-}
-
 func clusterNodes(c *engine.Call) {
 	if clustered(c) {
 		c.Reply.Verbatim("txt", description(c.Engine, c.Session)+"\n")
 	}
-}
-
-func clusterMyidRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|myid", Arity: 2, Flags: "stale",
-		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-		Summary: "ID of this node",
-	}, Run: clusterMyid}
 }
 
 func clusterMyid(c *engine.Call) {
@@ -334,27 +449,10 @@ func clusterMyid(c *engine.Call) {
 	}
 }
 
-func clusterMyshardidRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|myshardid", Arity: 2, Flags: "stale",
-		Group: "cluster", Since: "7.2.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-		Summary: "ID of the shard of this node",
-	}, Run: clusterMyshardid}
-}
-
 func clusterMyshardid(c *engine.Call) {
 	if clustered(c) {
 		c.Reply.BulkString(c.Engine.Cluster.Shard)
 	}
-}
-
-func clusterLinksRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|links", Arity: 2, Flags: "stale",
-		Group: "cluster", Since: "7.0.0", Tips: "nondeterministic_output",
-		Complexity: "O(1)",
-		Summary:    "Connections to other nodes: always an empty list",
-	}, Run: clusterLinks}
 }
 
 func clusterLinks(c *engine.Call) {
@@ -363,28 +461,10 @@ func clusterLinks(c *engine.Call) {
 	}
 }
 
-func clusterKeyslotRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|keyslot", Arity: 3, Flags: "stale",
-		Group: "cluster", Since: "3.0.0", Complexity: "O(N), N bytes of the key",
-		Summary: "Slot of a key",
-		Syntax:  "key:string",
-	}, Run: clusterKeyslot}
-}
-
 func clusterKeyslot(c *engine.Call) {
 	if clustered(c) {
 		c.Reply.Int(int64(keyslot.Of(c.Bytes())))
 	}
-}
-
-func clusterCountkeysinslotRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|countkeysinslot", Arity: 3, Flags: "stale",
-		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-		Summary: "Number of keys in a slot",
-		Syntax:  "slot",
-	}, Run: clusterCountkeysinslot}
 }
 
 func clusterCountkeysinslot(c *engine.Call) {
@@ -398,16 +478,6 @@ func clusterCountkeysinslot(c *engine.Call) {
 	if c.OK() {
 		c.Reply.Int(int64(c.DB.SlotLen(int(slot))))
 	}
-}
-
-func clusterGetkeysinslotRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|getkeysinslot", Arity: 4, Flags: "stale",
-		Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output",
-		Complexity: "O(N), N keys returned",
-		Summary:    "Keys in a slot, up to count",
-		Syntax:     "slot count",
-	}, Run: clusterGetkeysinslot}
 }
 
 func clusterGetkeysinslot(c *engine.Call) {
@@ -429,16 +499,6 @@ func clusterGetkeysinslot(c *engine.Call) {
 		}
 		c.Reply.BulkString(key)
 	}
-}
-
-func clusterResetRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|reset", Arity: -2, Flags: "admin noscript stale",
-		Group: "cluster", Since: "3.0.0",
-		Complexity: "O(N), 16384 slots",
-		Summary:    "Return the node to its initial state, with a new ID if HARD",
-		Syntax:     "reset-type:[HARD|SOFT]",
-	}, Run: clusterReset}
 }
 
 func clusterReset(c *engine.Call) {
@@ -470,14 +530,6 @@ func clusterReset(c *engine.Call) {
 	c.Reply.OK()
 }
 
-func clusterBumpepochRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|bumpepoch", Arity: 2, Flags: "admin stale no_async_loading",
-		Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-		Summary: "Raise the epoch of the configuration",
-	}, Run: clusterBumpepoch}
-}
-
 func clusterBumpepoch(c *engine.Call) {
 	if !clustered(c) {
 		return
@@ -490,15 +542,6 @@ func clusterBumpepoch(c *engine.Call) {
 		word = "BUMPED"
 	}
 	c.Reply.Status(word + " " + strconv.FormatInt(cl.Epoch, 10))
-}
-
-func clusterSetConfigEpochRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|set-config-epoch", Arity: 3, Flags: "admin stale no_async_loading",
-		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-		Summary: "Set the epoch of a node that has none",
-		Syntax:  "config-epoch",
-	}, Run: clusterSetConfigEpoch}
 }
 
 func clusterSetConfigEpoch(c *engine.Call) {
@@ -519,14 +562,6 @@ func clusterSetConfigEpoch(c *engine.Call) {
 	c.Reply.OK()
 }
 
-func clusterSaveconfigRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|saveconfig", Arity: 2, Flags: "admin stale no_async_loading",
-		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-		Summary: "Accepted without effect",
-	}, Run: clusterSaveconfig}
-}
-
 func clusterSaveconfig(c *engine.Call) {
 	if clustered(c) {
 		c.Reply.OK()
@@ -543,29 +578,10 @@ func isThisNode(c *engine.Call, refusal string) bool {
 	return true
 }
 
-func clusterCountFailureReportsRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|count-failure-reports", Arity: 3, Flags: "admin stale",
-		Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output",
-		Complexity: "O(1)",
-		Summary:    "Number of reports that a node fails: always 0",
-		Syntax:     "node-id",
-	}, Run: clusterCountFailureReports}
-}
-
 func clusterCountFailureReports(c *engine.Call) {
 	if clustered(c) && isThisNode(c, "Unknown node") {
 		c.Reply.Int(0)
 	}
-}
-
-func clusterReplicasRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|replicas", Arity: 3, Flags: "admin stale",
-		Group: "cluster", Since: "5.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-		Summary: "Replicas of a node: always an empty list",
-		Syntax:  "node-id",
-	}, Run: clusterReplicas}
 }
 
 func clusterReplicas(c *engine.Call) {
@@ -574,26 +590,7 @@ func clusterReplicas(c *engine.Call) {
 	}
 }
 
-func clusterSlavesRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|slaves", Arity: 3, Flags: "admin stale",
-		Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Deprecated: "5.0.0", ReplacedBy: "`CLUSTER REPLICAS`",
-		Complexity: "O(1)",
-		Summary:    "Former name of CLUSTER REPLICAS",
-		Syntax:     "node-id",
-	}, Run: clusterSlaves}
-}
-
 func clusterSlaves(c *engine.Call) { clusterReplicas(c) }
-
-func clusterForgetRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|forget", Arity: 3, Flags: "admin stale no_async_loading",
-		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-		Summary: "Always an error: there is no other node",
-		Syntax:  "node-id",
-	}, Run: clusterForget}
-}
 
 func clusterForget(c *engine.Call) {
 	if clustered(c) && isThisNode(c, "Unknown node") {
@@ -601,28 +598,10 @@ func clusterForget(c *engine.Call) {
 	}
 }
 
-func clusterReplicateRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|replicate", Arity: 3, Flags: "admin stale no_async_loading",
-		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-		Summary: "Always an error: there is no other node to copy",
-		Syntax:  "node-id",
-	}, Run: clusterReplicate}
-}
-
 func clusterReplicate(c *engine.Call) {
 	if clustered(c) && isThisNode(c, "Unknown node") {
 		c.Reply.Error("ERR Can't replicate myself")
 	}
-}
-
-func clusterFailoverRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|failover", Arity: -2, Flags: "admin stale no_async_loading",
-		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-		Summary: "Always an error: the node is no replica",
-		Syntax:  "options:[FORCE|TAKEOVER]",
-	}, Run: clusterFailover}
 }
 
 func clusterFailover(c *engine.Call) {
@@ -637,16 +616,6 @@ func clusterFailover(c *engine.Call) {
 	default:
 		c.Reply.Error("ERR You should send CLUSTER FAILOVER to a replica")
 	}
-}
-
-func clusterMeetRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|meet", Arity: -4, Flags: "admin stale no_async_loading",
-		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-		Summary: "Accepts only the address of this node",
-		Syntax:  "ip port [cluster-bus-port:integer@4.0.0]",
-		History: []string{"4.0.0 `cluster_bus_port`"},
-	}, Run: clusterMeet}
 }
 
 func clusterMeet(c *engine.Call) {
@@ -711,27 +680,11 @@ func isOwnAddress(srv *engine.Engine, s *engine.Session, ip netip.Addr, port int
 	})
 }
 
-func readonlyRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "readonly", Arity: 1, Flags: "loading stale fast",
-		Group: "cluster", Since: "3.0.0", Categories: "connection", Complexity: "O(1)",
-		Summary: "Read at a replica that would redirect the client to its primary; see CLIENT CAPA",
-	}, Run: readonly, OfConnection: true}
-}
-
 func readonly(c *engine.Call) {
 	if c.Engine.Config.Valkey() || c.Session.Redirectable || clustered(c) {
 		c.Session.Readonly = true
 		c.Reply.OK()
 	}
-}
-
-func readwriteRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "readwrite", Arity: 1, Flags: "loading stale fast",
-		Group: "cluster", Since: "3.0.0", Categories: "connection", Complexity: "O(1)",
-		Summary: "Undo READONLY",
-	}, Run: readwrite, OfConnection: true}
 }
 
 func readwrite(c *engine.Call) {
@@ -741,27 +694,11 @@ func readwrite(c *engine.Call) {
 	}
 }
 
-func askingRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "asking", Arity: 1, Flags: "fast",
-		Group: "cluster", Since: "3.0.0", Categories: "connection", Complexity: "O(1)",
-		Summary: "Accepted without effect: this node imports no slots",
-	}, Run: asking, OfConnection: true}
-}
-
 // asking has no effect: no slot ever migrates from another node.
 func asking(c *engine.Call) {
 	if clustered(c) {
 		c.Reply.OK()
 	}
-}
-
-func clusterHelpRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|help", Arity: 2, Flags: "loading stale",
-		Group: "cluster", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "List the subcommands",
-	}, Run: clusterHelp}
 }
 
 func clusterHelp(c *engine.Call) {

@@ -12,16 +12,6 @@ import (
 	"github.com/zsetd/zsetd/server/internal/engine/metrics"
 )
 
-func clusterSlotStatsRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|slot-stats", Arity: -4, Flags: "loading stale",
-		Group: "cluster", Since: "8.2.0", Tips: "nondeterministic_output request_policy:all_shards",
-		Complexity: "O(N log N), N slots; with the memory, times the keys in each",
-		Summary:    "Keys, memory, processor time and bytes of each slot of this node",
-		Syntax:     "filter:(slotsrange:(SLOTSRANGE start-slot:integer end-slot:integer) | ORDERBY orderby:(metric [LIMIT limit:integer] order:[ASC|DESC]))",
-	}, Run: clusterSlotStats}
-}
-
 // slotMetric is a number of CLUSTER SLOT-STATS.
 type slotMetric struct {
 	name string

@@ -56,47 +56,9 @@ func slotSet(c *engine.Call, ranges, remove bool) []int {
 	return list
 }
 
-func clusterAddslotsRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|addslots", Arity: -3, Flags: "admin stale no_async_loading",
-		Group: "cluster", Since: "3.0.0", Complexity: "O(N), N slots given",
-		Summary: "Serve the given slots",
-		Syntax:  "slot [slot ...]",
-	}, Run: clusterAddslots}
-}
-
-func clusterAddslots(c *engine.Call) { changeSlots(c, false, false) }
-func clusterAddslotsrangeRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|addslotsrange", Arity: -4, Flags: "admin stale no_async_loading",
-		Group: "cluster", Since: "7.0.0",
-		Complexity: "O(N), N slots in the ranges",
-		Summary:    "Serve the slots of the given ranges",
-		Syntax:     "range:(start-slot end-slot)...",
-	}, Run: clusterAddslotsrange}
-}
-
+func clusterAddslots(c *engine.Call)      { changeSlots(c, false, false) }
 func clusterAddslotsrange(c *engine.Call) { changeSlots(c, true, false) }
-func clusterDelslotsRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|delslots", Arity: -3, Flags: "admin stale no_async_loading",
-		Group: "cluster", Since: "3.0.0", Complexity: "O(N), N slots given",
-		Summary: "No longer serve the given slots",
-		Syntax:  "slot [slot ...]",
-	}, Run: clusterDelslots}
-}
-
-func clusterDelslots(c *engine.Call) { changeSlots(c, false, true) }
-func clusterDelslotsrangeRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|delslotsrange", Arity: -4, Flags: "admin stale no_async_loading",
-		Group: "cluster", Since: "7.0.0",
-		Complexity: "O(N), N slots in the ranges",
-		Summary:    "No longer serve the slots of the given ranges",
-		Syntax:     "range:(start-slot end-slot)...",
-	}, Run: clusterDelslotsrange}
-}
-
+func clusterDelslots(c *engine.Call)      { changeSlots(c, false, true) }
 func clusterDelslotsrange(c *engine.Call) { changeSlots(c, true, true) }
 
 func changeSlots(c *engine.Call, ranges, remove bool) {
@@ -146,14 +108,6 @@ func assign(srv *engine.Engine, slot int, served bool) {
 	}
 }
 
-func clusterFlushslotsRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|flushslots", Arity: 2, Flags: "admin stale no_async_loading",
-		Group: "cluster", Since: "3.0.0", Complexity: "O(N), 16384 slots",
-		Summary: "No longer serve any slot",
-	}, Run: clusterFlushslots}
-}
-
 func clusterFlushslots(c *engine.Call) {
 	switch {
 	case !clustered(c):
@@ -165,15 +119,6 @@ func clusterFlushslots(c *engine.Call) {
 		}
 		c.Reply.OK()
 	}
-}
-
-func clusterSetslotRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "cluster|setslot", Arity: -4, Flags: "admin stale no_async_loading",
-		Group: "cluster", Since: "3.0.0", Complexity: "O(1)",
-		Summary: "Serve a slot or not, by the ID of its node",
-		Syntax:  "slot subcommand:(IMPORTING importing=node-id:string | MIGRATING migrating=node-id:string | NODE node=node-id:string | STABLE)",
-	}, Run: clusterSetslot}
 }
 
 func clusterSetslot(c *engine.Call) {

@@ -3,45 +3,8 @@ package admin
 import (
 	"math"
 
-	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
-
-func commandLogRow() engine.Command {
-	const kind = "SLOW|LARGE-REQUEST|LARGE-REPLY"
-	return engine.Command{Facts: protocol.Facts{
-		Name: "commandlog", Arity: -2,
-		Group: "server", Since: "8.1.0", Complexity: "That of the subcommand",
-		Summary: "Logs of slow commands, large requests and large replies",
-	}, Subcommands: []engine.Command{
-		{Facts: protocol.Facts{
-			Name: "commandlog|get", Arity: 4, Flags: "admin loading stale",
-			Group: "server", Since: "8.1.0", Tips: "request_policy:all_nodes nondeterministic_output",
-			Complexity: "O(N), N entries returned",
-			Summary:    "Latest entries of a log",
-			Syntax:     "count " + kind,
-		}, Run: commandLogGet},
-		{Facts: protocol.Facts{
-			Name: "commandlog|help", Arity: 2, Flags: "loading stale",
-			Group: "server", Since: "8.1.0", Complexity: "O(1)",
-			Summary: "List the subcommands",
-		}, Run: commandLogHelp},
-		{Facts: protocol.Facts{
-			Name: "commandlog|len", Arity: 3, Flags: "admin loading stale",
-			Group: "server", Since: "8.1.0", Tips: "request_policy:all_nodes response_policy:agg_sum nondeterministic_output",
-			Complexity: "O(1)",
-			Summary:    "Number of entries of a log",
-			Syntax:     kind,
-		}, Run: commandLogLen},
-		{Facts: protocol.Facts{
-			Name: "commandlog|reset", Arity: 3, Flags: "admin loading stale",
-			Group: "server", Since: "8.1.0", Tips: "request_policy:all_nodes response_policy:all_succeeded",
-			Complexity: "O(1)",
-			Summary:    "Empty a log",
-			Syntax:     kind,
-		}, Run: commandLogReset},
-	}}
-}
 
 func commandLogGet(c *engine.Call) {
 	count := readCount(c)

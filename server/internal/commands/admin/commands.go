@@ -12,64 +12,60 @@ import (
 // CommandCommands returns the rows of the COMMAND command.
 func CommandCommands() []engine.Command {
 	return []engine.Command{
-		listCommandsRow(),
-	}
-}
-
-func listCommandsRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "command", Arity: -1, Flags: "loading stale",
-		Group: "server", Since: "2.8.13", Categories: "connection", Tips: "nondeterministic_output_order",
-		Complexity: "O(N), N commands of the server",
-		Summary:    "Facts about all commands",
-	}, Run: listCommands, Subcommands: []engine.Command{
 		{Facts: protocol.Facts{
-			Name: "command|count", Arity: 2, Flags: "loading stale",
-			Group: "server", Since: "2.8.13", Categories: "connection", Complexity: "O(1)",
-			Summary: "Number of commands, without subcommands",
-		}, Run: commandCount},
-		{Facts: protocol.Facts{
-			Name: "command|docs", Arity: -2, Flags: "loading stale",
-			Group: "server", Since: "7.0.0", Categories: "connection", Tips: "nondeterministic_output_order",
-			Complexity: "O(N), N commands given, or all",
-			Summary:    "Descriptions of commands and of their arguments",
-			Syntax:     "[command-name [command-name ...]]",
-		}, Run: commandDocs},
-		{Facts: protocol.Facts{
-			Name: "command|getkeys", Arity: -3, Flags: "loading stale",
-			Group: "server", Since: "2.8.13", Categories: "connection",
-			Complexity: "O(N), N arguments of the command",
-			Summary:    "Keys in the arguments of a command",
-			Syntax:     "command [arg [arg ...]]",
-		}, Run: commandGetkeys},
-		{Facts: protocol.Facts{
-			Name: "command|getkeysandflags", Arity: -3, Flags: "loading stale",
-			Group: "server", Since: "7.0.0", Categories: "connection",
-			Complexity: "O(N), N arguments of the command",
-			Summary:    "Keys in the arguments of a command, and how it uses them",
-			Syntax:     "command [arg [arg ...]]",
-		}, Run: commandGetkeysandflags},
-		{Facts: protocol.Facts{
-			Name: "command|help", Arity: 2, Flags: "loading stale",
-			Group: "server", Since: "5.0.0", Categories: "connection", Complexity: "O(1)",
-			Summary: "List the subcommands",
-		}, Run: commandHelp},
-		{Facts: protocol.Facts{
-			Name: "command|info", Arity: -2, Flags: "loading stale",
+			Name: "command", Arity: -1, Flags: "loading stale",
 			Group: "server", Since: "2.8.13", Categories: "connection", Tips: "nondeterministic_output_order",
-			Complexity: "O(N), N commands given, or all",
-			Summary:    "Facts about commands, by name",
-			Syntax:     "[command-name [command-name ...]]",
-			History:    []string{"7.0.0 No names: all commands"},
-		}, Run: commandInfo},
-		{Facts: protocol.Facts{
-			Name: "command|list", Arity: -2, Flags: "loading stale",
-			Group: "server", Since: "7.0.0", Categories: "connection", Tips: "nondeterministic_output_order",
 			Complexity: "O(N), N commands of the server",
-			Summary:    "Names of all commands, or of those that pass a filter",
-			Syntax:     "[FILTERBY filterby:(MODULE module-name | ACLCAT category | PATTERN pattern)]",
-		}, Run: commandList},
-	}}
+			Summary:    "Facts about all commands",
+		}, Run: listCommands, Subcommands: []engine.Command{
+			{Facts: protocol.Facts{
+				Name: "command|count", Arity: 2, Flags: "loading stale",
+				Group: "server", Since: "2.8.13", Categories: "connection", Complexity: "O(1)",
+				Summary: "Number of commands, without subcommands",
+			}, Run: commandCount},
+			{Facts: protocol.Facts{
+				Name: "command|docs", Arity: -2, Flags: "loading stale",
+				Group: "server", Since: "7.0.0", Categories: "connection", Tips: "nondeterministic_output_order",
+				Complexity: "O(N), N commands given, or all",
+				Summary:    "Descriptions of commands and of their arguments",
+				Syntax:     "[command-name [command-name ...]]",
+			}, Run: commandDocs},
+			{Facts: protocol.Facts{
+				Name: "command|getkeys", Arity: -3, Flags: "loading stale",
+				Group: "server", Since: "2.8.13", Categories: "connection",
+				Complexity: "O(N), N arguments of the command",
+				Summary:    "Keys in the arguments of a command",
+				Syntax:     "command [arg [arg ...]]",
+			}, Run: commandGetkeys},
+			{Facts: protocol.Facts{
+				Name: "command|getkeysandflags", Arity: -3, Flags: "loading stale",
+				Group: "server", Since: "7.0.0", Categories: "connection",
+				Complexity: "O(N), N arguments of the command",
+				Summary:    "Keys in the arguments of a command, and how it uses them",
+				Syntax:     "command [arg [arg ...]]",
+			}, Run: commandGetkeysandflags},
+			{Facts: protocol.Facts{
+				Name: "command|help", Arity: 2, Flags: "loading stale",
+				Group: "server", Since: "5.0.0", Categories: "connection", Complexity: "O(1)",
+				Summary: "List the subcommands",
+			}, Run: commandHelp},
+			{Facts: protocol.Facts{
+				Name: "command|info", Arity: -2, Flags: "loading stale",
+				Group: "server", Since: "2.8.13", Categories: "connection", Tips: "nondeterministic_output_order",
+				Complexity: "O(N), N commands given, or all",
+				Summary:    "Facts about commands, by name",
+				Syntax:     "[command-name [command-name ...]]",
+				History:    []string{"7.0.0 No names: all commands"},
+			}, Run: commandInfo},
+			{Facts: protocol.Facts{
+				Name: "command|list", Arity: -2, Flags: "loading stale",
+				Group: "server", Since: "7.0.0", Categories: "connection", Tips: "nondeterministic_output_order",
+				Complexity: "O(N), N commands of the server",
+				Summary:    "Names of all commands, or of those that pass a filter",
+				Syntax:     "[FILTERBY filterby:(MODULE module-name | ACLCAT category | PATTERN pattern)]",
+			}, Run: commandList},
+		}},
+	}
 }
 
 func listCommands(c *engine.Call) { commandInfos(c, c.Engine.Table.Rows) }

@@ -20,23 +20,38 @@ func ConfigCommands() []engine.Command {
 			Group: "server", Since: "2.0.0", Complexity: "That of the subcommand",
 			Summary: "Parameters of the server",
 		}, Subcommands: []engine.Command{
-			configGetRow(),
-			configHelpRow(),
-			configResetstatRow(),
-			configRewriteRow(),
-			configSetRow(),
+			{Facts: protocol.Facts{
+				Name: "config|get", Arity: -3, Flags: "admin noscript loading stale",
+				Group: "server", Since: "2.0.0", Complexity: "O(N*M), N patterns given, M parameters",
+				Summary: "Values of the parameters that match patterns",
+				Syntax:  "parameter [parameter ...]",
+				History: []string{"7.0.0 Several patterns"},
+			}, Run: configGet},
+			{Facts: protocol.Facts{
+				Name: "config|help", Arity: 2, Flags: "loading stale",
+				Group: "server", Since: "5.0.0", Complexity: "O(1)",
+				Summary: "List the subcommands",
+			}, Run: configHelp},
+			{Facts: protocol.Facts{
+				Name: "config|resetstat", Arity: 2, Flags: "admin noscript loading stale",
+				Group: "server", Since: "2.0.0", Tips: "request_policy:all_nodes response_policy:all_succeeded", Complexity: "O(N), N commands of the server",
+				Summary: "Set the counters of INFO to 0",
+			}, Run: configResetstat},
+			{Facts: protocol.Facts{
+				Name: "config|rewrite", Arity: 2, Flags: "admin noscript loading stale",
+				Group: "server", Since: "2.8.0", Tips: "request_policy:all_nodes response_policy:all_succeeded", Complexity: "O(N), N lines of the file",
+				Summary: "Write the parameters that differ from their defaults to the configuration file",
+			}, Run: configRewrite},
+			{Facts: protocol.Facts{
+				Name: "config|set", Arity: -4, Flags: "admin noscript loading stale",
+				Group: "server", Since: "2.0.0", Tips: "request_policy:all_nodes response_policy:all_succeeded",
+				Complexity: "O(N), N parameters given",
+				Summary:    "Change parameters, all of them or none",
+				Syntax:     "data:(parameter value)...",
+				History:    []string{"7.0.0 Several parameters"},
+			}, Run: configSet, Secret: true},
 		}},
 	}
-}
-
-func configGetRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "config|get", Arity: -3, Flags: "admin noscript loading stale",
-		Group: "server", Since: "2.0.0", Complexity: "O(N*M), N patterns given, M parameters",
-		Summary: "Values of the parameters that match patterns",
-		Syntax:  "parameter [parameter ...]",
-		History: []string{"7.0.0 Several patterns"},
-	}, Run: configGet}
 }
 
 func configGet(c *engine.Call) {
@@ -91,17 +106,6 @@ func configGet(c *engine.Call) {
 		c.Reply.BulkString(f[0])
 		c.Reply.BulkString(f[1])
 	}
-}
-
-func configSetRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "config|set", Arity: -4, Flags: "admin noscript loading stale",
-		Group: "server", Since: "2.0.0", Tips: "request_policy:all_nodes response_policy:all_succeeded",
-		Complexity: "O(N), N parameters given",
-		Summary:    "Change parameters, all of them or none",
-		Syntax:     "data:(parameter value)...",
-		History:    []string{"7.0.0 Several parameters"},
-	}, Run: configSet, Secret: true}
 }
 
 // configSet changes all of the parameters or none.
@@ -173,26 +177,10 @@ func configSet(c *engine.Call) {
 	c.Reply.OK()
 }
 
-func configResetstatRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "config|resetstat", Arity: 2, Flags: "admin noscript loading stale",
-		Group: "server", Since: "2.0.0", Tips: "request_policy:all_nodes response_policy:all_succeeded", Complexity: "O(N), N commands of the server",
-		Summary: "Set the counters of INFO to 0",
-	}, Run: configResetstat}
-}
-
 func configResetstat(c *engine.Call) {
 	c.Engine.ResetStats()
 	c.Engine.Replication.ResetStats()
 	c.Reply.OK()
-}
-
-func configHelpRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "config|help", Arity: 2, Flags: "loading stale",
-		Group: "server", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "List the subcommands",
-	}, Run: configHelp}
 }
 
 func configHelp(c *engine.Call) {
@@ -204,14 +192,6 @@ func configHelp(c *engine.Call) {
 		"    Set the counters of INFO to 0.",
 		"REWRITE",
 		"    Write changed parameters to the configuration file.")
-}
-
-func configRewriteRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "config|rewrite", Arity: 2, Flags: "admin noscript loading stale",
-		Group: "server", Since: "2.8.0", Tips: "request_policy:all_nodes response_policy:all_succeeded", Complexity: "O(N), N lines of the file",
-		Summary: "Write the parameters that differ from their defaults to the configuration file",
-	}, Run: configRewrite}
 }
 
 func configRewrite(c *engine.Call) { rewriteConfig(c, false) }

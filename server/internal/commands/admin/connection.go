@@ -11,13 +11,50 @@ import (
 // ConnectionCommands returns the rows of the commands on the connection.
 func ConnectionCommands() []engine.Command {
 	return []engine.Command{
-		authRow(),
-		echoRow(),
-		helloRow(),
-		pingRow(),
-		quitRow(),
-		resetRow(),
-		selectCommandRow(),
+		{Facts: protocol.Facts{
+			Name: "auth", Arity: -2, Flags: "noscript loading stale fast no_auth allow_busy",
+			Group: "connection", Since: "1.0.0", Complexity: "O(P), P passwords of the user",
+			Summary: "Log in with a password, and the name of a user",
+			Syntax:  "[username@6.0.0] password",
+			History: []string{"6.0.0 `username`"},
+		}, Run: auth, OfConnection: true, Secret: true},
+		{Facts: protocol.Facts{
+			Name: "echo", Arity: 2, Flags: "loading stale fast",
+			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Reply with message",
+			Syntax:  "message",
+		}, Run: echo, Importable: true, Batching: engine.BatchAlways},
+		{Facts: protocol.Facts{
+			Name: "hello", Arity: -1, Flags: "noscript loading stale fast no_auth allow_busy",
+			Group: "connection", Since: "6.0.0", Complexity: "O(1)",
+			Summary: "Choose the version of the protocol, with AUTH and SETNAME in the same step",
+			Syntax:  "arguments:[protover auth:[AUTH username password] [SETNAME clientname]]",
+			History: []string{"6.2.0 No `protover`: the reply describes the connection"},
+		}, Run: hello, OfConnection: true, Secret: true},
+		{Facts: protocol.Facts{
+			Name: "ping", Arity: -1, Flags: "fast",
+			Group: "connection", Since: "1.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
+			Complexity: "O(1)",
+			Summary:    "Reply with PONG, or with message",
+			Syntax:     "[message]",
+		}, Run: ping, WhileSubscribed: true, RefusedUnsaved: true, Importable: true, Batching: engine.BatchAlways},
+		{Facts: protocol.Facts{
+			Name: "quit", Arity: -1, Flags: "noscript loading stale fast no_auth allow_busy",
+			Group: "connection", Since: "1.0.0", Deprecated: "7.2.0", ReplacedBy: "the client's end of the connection",
+			Complexity: "O(1)",
+			Summary:    "End the connection after the reply",
+		}, Run: quit, OfConnection: true, InMulti: true, EndsQueueing: true, WhileSubscribed: true},
+		{Facts: protocol.Facts{
+			Name: "reset", Arity: 1, Flags: "noscript loading stale fast no_auth allow_busy",
+			Group: "connection", Since: "6.2.0", Complexity: "O(N), N watched keys and subscriptions",
+			Summary: "Return the connection to its initial state",
+		}, Run: reset, OfConnection: true, InMulti: true, EndsQueueing: true, WhileSubscribed: true},
+		{Facts: protocol.Facts{
+			Name: "select", Arity: 2, Databases: protocol.FirstDatabase, Flags: "loading stale fast",
+			Group: "connection", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Choose the database of the connection",
+			Syntax:  "index",
+		}, Run: selectCommand, OfConnection: true, OtherDatabases: true, Importable: true},
 	}
 }
 
@@ -35,16 +72,6 @@ func credentials(c *engine.Call, name, password []byte) *acl.User {
 
 // Login gives the session the user u.
 func Login(s *engine.Session, u *acl.User) { s.User, s.Authenticated = u, true }
-
-func authRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "auth", Arity: -2, Flags: "noscript loading stale fast no_auth allow_busy",
-		Group: "connection", Since: "1.0.0", Complexity: "O(P), P passwords of the user",
-		Summary: "Log in with a password, and the name of a user",
-		Syntax:  "[username@6.0.0] password",
-		History: []string{"6.0.0 `username`"},
-	}, Run: auth, OfConnection: true, Secret: true}
-}
 
 func auth(c *engine.Call) {
 	name, password := []byte(acl.DefaultUser), c.Bytes()
@@ -68,26 +95,7 @@ func auth(c *engine.Call) {
 	c.Reply.OK()
 }
 
-func echoRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "echo", Arity: 2, Flags: "loading stale fast",
-		Group: "connection", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Reply with message",
-		Syntax:  "message",
-	}, Run: echo, Importable: true, Batching: engine.BatchAlways}
-}
-
 func echo(c *engine.Call) { c.Reply.Bulk(c.Bytes()) }
-
-func helloRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hello", Arity: -1, Flags: "noscript loading stale fast no_auth allow_busy",
-		Group: "connection", Since: "6.0.0", Complexity: "O(1)",
-		Summary: "Choose the version of the protocol, with AUTH and SETNAME in the same step",
-		Syntax:  "arguments:[protover auth:[AUTH username password] [SETNAME clientname]]",
-		History: []string{"6.2.0 No `protover`: the reply describes the connection"},
-	}, Run: hello, OfConnection: true, Secret: true}
-}
 
 func hello(c *engine.Call) {
 	resp := c.Reply.Version()
@@ -178,16 +186,6 @@ func validClientName(name []byte) bool {
 	return true
 }
 
-func pingRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "ping", Arity: -1, Flags: "fast",
-		Group: "connection", Since: "1.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
-		Complexity: "O(1)",
-		Summary:    "Reply with PONG, or with message",
-		Syntax:     "[message]",
-	}, Run: ping, WhileSubscribed: true, RefusedUnsaved: true, Importable: true, Batching: engine.BatchAlways}
-}
-
 func ping(c *engine.Call) {
 	if c.Len() > 1 {
 		c.Reply.Error(engine.WrongArity("ping"))
@@ -210,26 +208,9 @@ func ping(c *engine.Call) {
 	c.Reply.Bulk(c.Bytes())
 }
 
-func quitRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "quit", Arity: -1, Flags: "noscript loading stale fast no_auth allow_busy",
-		Group: "connection", Since: "1.0.0", Deprecated: "7.2.0", ReplacedBy: "the client's end of the connection",
-		Complexity: "O(1)",
-		Summary:    "End the connection after the reply",
-	}, Run: quit, OfConnection: true, InMulti: true, EndsQueueing: true, WhileSubscribed: true}
-}
-
 func quit(c *engine.Call) {
 	c.Reply.OK()
 	c.Session.CloseAfterReply()
-}
-
-func resetRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "reset", Arity: 1, Flags: "noscript loading stale fast no_auth allow_busy",
-		Group: "connection", Since: "6.2.0", Complexity: "O(N), N watched keys and subscriptions",
-		Summary: "Return the connection to its initial state",
-	}, Run: reset, OfConnection: true, InMulti: true, EndsQueueing: true, WhileSubscribed: true}
 }
 
 func reset(c *engine.Call) {
@@ -248,15 +229,6 @@ func reset(c *engine.Call) {
 	s.SetDefaultUser()
 	c.Reply.SetVersion(2)
 	c.Reply.Status("RESET")
-}
-
-func selectCommandRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "select", Arity: 2, Databases: protocol.FirstDatabase, Flags: "loading stale fast",
-		Group: "connection", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Choose the database of the connection",
-		Syntax:  "index",
-	}, Run: selectCommand, OfConnection: true, OtherDatabases: true, Importable: true}
 }
 
 func selectCommand(c *engine.Call) {

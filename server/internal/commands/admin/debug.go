@@ -23,7 +23,11 @@ import (
 // DebugCommands returns the rows of the DEBUG command.
 func DebugCommands() []engine.Command {
 	return []engine.Command{
-		debugCommandRow(),
+		{Facts: protocol.Facts{
+			Name: "debug", Arity: -2, Flags: "admin noscript loading stale protected",
+			Group: "server", Since: "1.0.0", System: true, Complexity: "That of the subcommand",
+			Summary: "Commands for tests of the server",
+		}, Run: debugCommand, EnabledBy: (*config.Settings).DebugEnabled},
 	}
 }
 
@@ -74,14 +78,6 @@ func debugSubcommands() []debugSubcommand {
 		{"SLEEP", 1, 1, debugSleep},
 		{"STRUCTSIZE", 0, 0, debugStructsize},
 	}
-}
-
-func debugCommandRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "debug", Arity: -2, Flags: "admin noscript loading stale protected",
-		Group: "server", Since: "1.0.0", System: true, Complexity: "That of the subcommand",
-		Summary: "Commands for tests of the server",
-	}, Run: debugCommand, EnabledBy: (*config.Settings).DebugEnabled}
 }
 
 func debugCommand(c *engine.Call) {

@@ -11,29 +11,6 @@ import (
 	"github.com/zsetd/zsetd/server/internal/engine/metrics"
 )
 
-func hotkeysRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hotkeys", Arity: -2,
-		Group: "server", Since: "8.6.0", Complexity: "That of the subcommand",
-		Summary: "Keys that take the most processor time or bytes of the network",
-	}, Subcommands: []engine.Command{
-		hotkeysGetRow(),
-		hotkeysHelpRow(),
-		hotkeysResetRow(),
-		hotkeysStartRow(),
-		hotkeysStopRow(),
-	}}
-}
-
-func hotkeysStartRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hotkeys|start", Arity: -2, Flags: "admin noscript",
-		Group: "server", Since: "8.6.0", Tips: "request_policy:special", Complexity: "O(1)",
-		Summary: "Begin to measure",
-		Syntax:  "METRICS metrics:(count:integer [CPU] [NET]) [COUNT k:integer] [DURATION seconds:integer] [SAMPLE ratio:integer] [SLOTS slots:(count:integer slot:integer [slot ...])]",
-	}, Run: hotkeysStart}
-}
-
 func hotkeysStart(c *engine.Call) {
 	o := metrics.HotKeysOptions{Count: 10, Sample: 1}
 	if !c.Is("METRICS") || !c.More() {
@@ -121,14 +98,6 @@ func hotkeysSlots(c *engine.Call, o *metrics.HotKeysOptions) {
 	}
 }
 
-func hotkeysStopRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hotkeys|stop", Arity: 2, Flags: "admin noscript",
-		Group: "server", Since: "8.6.0", Tips: "request_policy:special", Complexity: "O(1)",
-		Summary: "End the measurement, and keep its results",
-	}, Run: hotkeysStop}
-}
-
 func hotkeysStop(c *engine.Call) {
 	s := c.Engine.HotKeys
 	if s == nil || !s.Active(c.Engine.At) {
@@ -139,14 +108,6 @@ func hotkeysStop(c *engine.Call) {
 	c.Reply.OK()
 }
 
-func hotkeysResetRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hotkeys|reset", Arity: 2, Flags: "admin noscript",
-		Group: "server", Since: "8.6.0", Tips: "request_policy:special", Complexity: "O(1)",
-		Summary: "Forget the results of a measurement that has ended",
-	}, Run: hotkeysReset}
-}
-
 func hotkeysReset(c *engine.Call) {
 	if s := c.Engine.HotKeys; s != nil && s.Active(c.Engine.At) {
 		c.Reply.Error("ERR hotkey tracking session in progress, stop tracking first")
@@ -154,15 +115,6 @@ func hotkeysReset(c *engine.Call) {
 	}
 	c.Engine.HotKeys = nil
 	c.Reply.OK()
-}
-
-func hotkeysGetRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hotkeys|get", Arity: 2, Flags: "admin noscript",
-		Group: "server", Since: "8.6.0", Tips: "nondeterministic_output request_policy:special response_policy:special",
-		Complexity: "O(K log K), K keys that are counted",
-		Summary:    "Keys that take the most, as far as measured",
-	}, Run: hotkeysGet}
 }
 
 // field is a field of HOTKEYS GET.
@@ -258,14 +210,6 @@ func writeSlots(c *engine.Call, s *metrics.HotKeys) {
 			c.Reply.Int(int64(n))
 		}
 	}
-}
-
-func hotkeysHelpRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hotkeys|help", Arity: 2, Flags: "loading stale",
-		Group: "server", Since: "8.6.1", Complexity: "O(1)",
-		Summary: "List the subcommands",
-	}, Run: hotkeysHelp}
 }
 
 func hotkeysHelp(c *engine.Call) {

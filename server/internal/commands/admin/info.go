@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/base/process"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/engine/acl"
@@ -48,17 +47,6 @@ func infoSections() []infoSection {
 		{"keyspace", true, infoKeyspace},
 		{"keysizes", true, infoKeysizes},
 	}
-}
-
-func infoRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "info", Arity: -1, Flags: "loading stale",
-		Group: "server", Since: "1.0.0", Categories: "dangerous", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
-		Complexity: "O(N), N fields of the sections",
-		Summary:    "State and counters of the server, by section",
-		Syntax:     "[section [section ...]]",
-		History:    []string{"7.0.0 Several sections"},
-	}, Run: info}
 }
 
 func info(c *engine.Call) {

@@ -6,18 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
-
-func latencyLatestRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "latency|latest", Arity: 2, Flags: "admin noscript loading stale",
-		Group: "server", Since: "2.8.13", Tips: "nondeterministic_output request_policy:all_nodes response_policy:special",
-		Complexity: "O(E log E), E events",
-		Summary:    "Latest and highest latency of each event",
-	}, Run: latencyLatest}
-}
 
 func latencyLatest(c *engine.Call) {
 	events := c.Engine.Latency.Events
@@ -33,16 +23,6 @@ func latencyLatest(c *engine.Call) {
 	}
 }
 
-func latencyHistoryRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "latency|history", Arity: 3, Flags: "admin noscript loading stale",
-		Group: "server", Since: "2.8.13", Tips: "nondeterministic_output request_policy:all_nodes response_policy:special",
-		Complexity: "O(1)",
-		Summary:    "Times and latencies of an event",
-		Syntax:     "event",
-	}, Run: latencyHistory}
-}
-
 func latencyHistory(c *engine.Call) {
 	s := c.Engine.Latency.Events[c.String()]
 	if s == nil {
@@ -55,16 +35,6 @@ func latencyHistory(c *engine.Call) {
 		c.Reply.Int(sample.At)
 		c.Reply.Int(sample.Ms)
 	}
-}
-
-func latencyResetRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "latency|reset", Arity: -2, Flags: "admin noscript loading stale",
-		Group: "server", Since: "2.8.13", Tips: "request_policy:all_nodes response_policy:agg_sum",
-		Complexity: "O(E), E events",
-		Summary:    "Forget the samples of events, without arguments of all of them",
-		Syntax:     "[event [event ...]]",
-	}, Run: latencyReset}
 }
 
 func latencyReset(c *engine.Call) {
@@ -84,16 +54,6 @@ func latencyReset(c *engine.Call) {
 	c.Reply.Int(int64(n))
 }
 
-func latencyGraphRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "latency|graph", Arity: 3, Flags: "admin noscript loading stale",
-		Group: "server", Since: "2.8.13", Tips: "nondeterministic_output request_policy:all_nodes response_policy:special",
-		Complexity: "O(1)",
-		Summary:    "Draw the samples of an event",
-		Syntax:     "event",
-	}, Run: latencyGraph}
-}
-
 func latencyGraph(c *engine.Call) {
 	name := c.String()
 	s := c.Engine.Latency.Events[name]
@@ -102,15 +62,6 @@ func latencyGraph(c *engine.Call) {
 		return
 	}
 	c.Reply.Verbatim("txt", s.Graph(name, c.Engine.At.Unix()))
-}
-
-func latencyDoctorRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "latency|doctor", Arity: 2, Flags: "admin noscript loading stale",
-		Group: "server", Since: "2.8.13", Tips: "nondeterministic_output request_policy:all_nodes response_policy:special",
-		Complexity: "O(1)",
-		Summary:    "Report about the events that took long",
-	}, Run: latencyDoctor}
 }
 
 func latencyDoctor(c *engine.Call) {
@@ -167,16 +118,6 @@ func latencyReport(srv *engine.Engine) string {
 	return b.String()
 }
 
-func latencyHistogramRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "latency|histogram", Arity: -2, Flags: "admin noscript loading stale",
-		Group: "server", Since: "7.0.0", Tips: "nondeterministic_output request_policy:all_nodes response_policy:special",
-		Complexity: "O(N), N commands given, or all",
-		Summary:    "Distribution of the latencies of commands",
-		Syntax:     "[command [command ...]]",
-	}, Run: latencyHistogram}
-}
-
 // latencyHistogram replies how the calls of each command are distributed over
 // powers of two of time.
 func latencyHistogram(c *engine.Call) {
@@ -214,14 +155,6 @@ func latencyHistogram(c *engine.Call) {
 			c.Reply.Int(int64(step.Count))
 		}
 	}
-}
-
-func latencyHelpRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "latency|help", Arity: 2, Flags: "loading stale",
-		Group: "server", Since: "2.8.13", Complexity: "O(1)",
-		Summary: "List the subcommands",
-	}, Run: latencyHelp}
 }
 
 func latencyHelp(c *engine.Call) {

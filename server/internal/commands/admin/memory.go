@@ -79,15 +79,6 @@ func (m *memory) datasetShare() float64 {
 	return min(100*metrics.Ratio(m.dataset(), max(m.used-m.startup, 0)), 100)
 }
 
-func memoryUsageRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "memory|usage", Arity: -3, Flags: "readonly", Keys: "2 RO",
-		Group: "server", Since: "4.0.0", Complexity: "O(S), S elements sampled",
-		Summary: "Estimate of the memory that a key and its value take",
-		Syntax:  "key [SAMPLES count]",
-	}, Run: memoryUsage}
-}
-
 // usageSamples is how many elements of a collection MEMORY USAGE measures by default.
 const usageSamples = 5
 
@@ -113,15 +104,6 @@ func memoryUsage(c *engine.Call) {
 		return
 	}
 	c.Reply.Int(int64(e.Bytes() + engine.Footprint(e.Value(), engine.ClampInt(samples))))
-}
-
-func memoryStatsRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "memory|stats", Arity: 2,
-		Group: "server", Since: "4.0.0", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
-		Complexity: "O(N + D), N connections, D databases",
-		Summary:    "Memory of the server by purpose",
-	}, Run: memoryStats}
 }
 
 func memoryStats(c *engine.Call) {
@@ -189,15 +171,6 @@ func memoryStats(c *engine.Call) {
 	n("fragmentation.bytes", m.RSS-m.used)
 }
 
-func memoryDoctorRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "memory|doctor", Arity: 2,
-		Group: "server", Since: "4.0.0", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
-		Complexity: "O(N), N connections",
-		Summary:    "Report about the use of memory",
-	}, Run: memoryDoctor}
-}
-
 func memoryDoctor(c *engine.Call) {
 	m := measureMemory(c.Engine)
 	c.Reply.Verbatim("txt", m.report(int64(len(c.Engine.Sessions))))
@@ -241,15 +214,6 @@ func (m *memory) report(connections int64) string {
 	return "Memory that is more than the data need:\n" + b.String()
 }
 
-func memoryMallocStatsRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "memory|malloc-stats", Arity: 2,
-		Group: "server", Since: "4.0.0", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
-		Complexity: "O(1)",
-		Summary:    "Statistics of the Go heap",
-	}, Run: memoryMallocStats}
-}
-
 // memoryMallocStats replies the metrics of the Go runtime's memory and collector.
 func memoryMallocStats(c *engine.Call) {
 	var b strings.Builder
@@ -271,26 +235,9 @@ func memoryMallocStats(c *engine.Call) {
 	c.Reply.Verbatim("txt", b.String())
 }
 
-func memoryPurgeRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "memory|purge", Arity: 2,
-		Group: "server", Since: "4.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
-		Complexity: "O(N) in the background, N bytes of the heap",
-		Summary:    "Collect garbage, and return free memory to the system",
-	}, Run: memoryPurge}
-}
-
 func memoryPurge(c *engine.Call) {
 	c.Engine.Purge()
 	c.Reply.OK()
-}
-
-func memoryHelpRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "memory|help", Arity: 2, Flags: "loading stale",
-		Group: "server", Since: "4.0.0", Complexity: "O(1)",
-		Summary: "List the subcommands",
-	}, Run: memoryHelp}
 }
 
 func memoryHelp(c *engine.Call) {

@@ -16,21 +16,37 @@ func ModuleCommands() []engine.Command {
 			Group: "server", Since: "4.0.0", Complexity: "That of the subcommand",
 			Summary: "Modules, which zsetd does not support",
 		}, Subcommands: []engine.Command{
-			moduleHelpRow(),
-			moduleListRow(),
-			moduleLoadRow(),
-			moduleLoadexRow(),
-			moduleUnloadRow(),
+			{Facts: protocol.Facts{
+				Name: "module|help", Arity: 2, Flags: "loading stale",
+				Group: "server", Since: "5.0.0", Complexity: "O(1)",
+				Summary: "List the subcommands",
+			}, Run: moduleHelp},
+			{Facts: protocol.Facts{
+				Name: "module|list", Arity: 2, Flags: "admin noscript",
+				Group: "server", Since: "4.0.0", Tips: "nondeterministic_output_order",
+				Complexity: "O(1)",
+				Summary:    "Always an empty list",
+			}, Run: moduleList},
+			{Facts: protocol.Facts{
+				Name: "module|load", Arity: -3, Flags: "admin noscript no_async_loading protected",
+				Group: "server", Since: "4.0.0", Complexity: "O(1)",
+				Summary: "Always an error: there are no modules",
+				Syntax:  "path [arg [arg ...]]",
+			}, Run: moduleLoad, EnabledBy: (*config.Settings).ModuleEnabled},
+			{Facts: protocol.Facts{
+				Name: "module|loadex", Arity: -3, Flags: "admin noscript no_async_loading protected",
+				Group: "server", Since: "7.0.0", Complexity: "O(1)",
+				Summary: "Always an error, as MODULE LOAD",
+				Syntax:  "path configs:[CONFIG name value [CONFIG name value ...]] [ARGS args [args ...]]",
+			}, Run: moduleLoadex, EnabledBy: (*config.Settings).ModuleEnabled},
+			{Facts: protocol.Facts{
+				Name: "module|unload", Arity: 3, Flags: "admin noscript no_async_loading protected",
+				Group: "server", Since: "4.0.0", Complexity: "O(1)",
+				Summary: "Always an error, as no module is loaded",
+				Syntax:  "name",
+			}, Run: moduleUnload, EnabledBy: (*config.Settings).ModuleEnabled},
 		}},
 	}
-}
-
-func moduleHelpRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "module|help", Arity: 2, Flags: "loading stale",
-		Group: "server", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "List the subcommands",
-	}, Run: moduleHelp}
 }
 
 func moduleHelp(c *engine.Call) {
@@ -44,25 +60,7 @@ func moduleHelp(c *engine.Call) {
 		"    Unloads a module; an error here.")
 }
 
-func moduleListRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "module|list", Arity: 2, Flags: "admin noscript",
-		Group: "server", Since: "4.0.0", Tips: "nondeterministic_output_order",
-		Complexity: "O(1)",
-		Summary:    "Always an empty list",
-	}, Run: moduleList}
-}
-
 func moduleList(c *engine.Call) { c.Reply.Array(0) }
-
-func moduleLoadRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "module|load", Arity: -3, Flags: "admin noscript no_async_loading protected",
-		Group: "server", Since: "4.0.0", Complexity: "O(1)",
-		Summary: "Always an error: there are no modules",
-		Syntax:  "path [arg [arg ...]]",
-	}, Run: moduleLoad, EnabledBy: (*config.Settings).ModuleEnabled}
-}
 
 // moduleLoad fails as in Redis when a library cannot be loaded.
 func moduleLoad(c *engine.Call) {
@@ -71,25 +69,7 @@ func moduleLoad(c *engine.Call) {
 	c.Reply.Error("ERR Error loading the extension. Please check the server logs.")
 }
 
-func moduleLoadexRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "module|loadex", Arity: -3, Flags: "admin noscript no_async_loading protected",
-		Group: "server", Since: "7.0.0", Complexity: "O(1)",
-		Summary: "Always an error, as MODULE LOAD",
-		Syntax:  "path configs:[CONFIG name value [CONFIG name value ...]] [ARGS args [args ...]]",
-	}, Run: moduleLoadex, EnabledBy: (*config.Settings).ModuleEnabled}
-}
-
 func moduleLoadex(c *engine.Call) { moduleLoad(c) }
-
-func moduleUnloadRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "module|unload", Arity: 3, Flags: "admin noscript no_async_loading protected",
-		Group: "server", Since: "4.0.0", Complexity: "O(1)",
-		Summary: "Always an error, as no module is loaded",
-		Syntax:  "name",
-	}, Run: moduleUnload, EnabledBy: (*config.Settings).ModuleEnabled}
-}
 
 func moduleUnload(c *engine.Call) {
 	c.Reply.Error("ERR Error unloading module: no such module with that name")

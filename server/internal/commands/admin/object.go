@@ -14,11 +14,35 @@ func ObjectCommands() []engine.Command {
 			Group: "generic", Since: "2.2.3", Complexity: "That of the subcommand",
 			Summary: "How the server keeps the value of a key",
 		}, Subcommands: []engine.Command{
-			objectEncodingRow(),
-			objectFreqRow(),
-			objectHelpRow(),
-			objectIdletimeRow(),
-			objectRefcountRow(),
+			{Facts: protocol.Facts{
+				Name: "object|encoding", Arity: 3, Flags: "readonly", Keys: "2 RO",
+				Group: "generic", Since: "2.2.3", Tips: "nondeterministic_output", Complexity: "O(1)",
+				Summary: "Encoding of a value, by Redis's names",
+				Syntax:  "key",
+			}, Run: objectEncoding},
+			{Facts: protocol.Facts{
+				Name: "object|freq", Arity: 3, Flags: "readonly", Keys: "2 RO",
+				Group: "generic", Since: "4.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+				Summary: "Access counter of a key, kept with an LFU policy",
+				Syntax:  "key",
+			}, Run: objectFreq},
+			{Facts: protocol.Facts{
+				Name: "object|help", Arity: 2, Flags: "loading stale",
+				Group: "generic", Since: "6.2.0", Complexity: "O(1)",
+				Summary: "List the subcommands",
+			}, Run: objectHelp},
+			{Facts: protocol.Facts{
+				Name: "object|idletime", Arity: 3, Flags: "readonly", Keys: "2 RO",
+				Group: "generic", Since: "2.2.3", Tips: "nondeterministic_output", Complexity: "O(1)",
+				Summary: "Seconds since the last access to a key",
+				Syntax:  "key",
+			}, Run: objectIdletime},
+			{Facts: protocol.Facts{
+				Name: "object|refcount", Arity: 3, Flags: "readonly", Keys: "2 RO",
+				Group: "generic", Since: "2.2.3", Tips: "nondeterministic_output", Complexity: "O(1)",
+				Summary: "Number of references to a value",
+				Syntax:  "key",
+			}, Run: objectRefcount},
 		}},
 	}
 }
@@ -34,28 +58,10 @@ func object(c *engine.Call) *keyspace.Entry {
 	return e
 }
 
-func objectEncodingRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "object|encoding", Arity: 3, Flags: "readonly", Keys: "2 RO",
-		Group: "generic", Since: "2.2.3", Tips: "nondeterministic_output", Complexity: "O(1)",
-		Summary: "Encoding of a value, by Redis's names",
-		Syntax:  "key",
-	}, Run: objectEncoding}
-}
-
 func objectEncoding(c *engine.Call) {
 	if e := object(c); e != nil {
 		c.Reply.BulkString(keyspace.EncodingOf(e.Value(), c.Limits()))
 	}
-}
-
-func objectFreqRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "object|freq", Arity: 3, Flags: "readonly", Keys: "2 RO",
-		Group: "generic", Since: "4.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-		Summary: "Access counter of a key, kept with an LFU policy",
-		Syntax:  "key",
-	}, Run: objectFreq}
 }
 
 func objectFreq(c *engine.Call) {
@@ -70,14 +76,6 @@ func objectFreq(c *engine.Call) {
 	}
 }
 
-func objectHelpRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "object|help", Arity: 2, Flags: "loading stale",
-		Group: "generic", Since: "6.2.0", Complexity: "O(1)",
-		Summary: "List the subcommands",
-	}, Run: objectHelp}
-}
-
 func objectHelp(c *engine.Call) {
 	c.Help("ENCODING <key>",
 		"    The encoding of the value, by Redis's names.",
@@ -87,15 +85,6 @@ func objectHelp(c *engine.Call) {
 		"    The seconds since the last access to the key.",
 		"REFCOUNT <key>",
 		"    The number of references to the value.")
-}
-
-func objectIdletimeRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "object|idletime", Arity: 3, Flags: "readonly", Keys: "2 RO",
-		Group: "generic", Since: "2.2.3", Tips: "nondeterministic_output", Complexity: "O(1)",
-		Summary: "Seconds since the last access to a key",
-		Syntax:  "key",
-	}, Run: objectIdletime}
 }
 
 func objectIdletime(c *engine.Call) {
@@ -112,15 +101,6 @@ func objectIdletime(c *engine.Call) {
 
 // idleSeconds returns the time since the last access of a key in seconds.
 func idleSeconds(c *engine.Call, e *keyspace.Entry) int64 { return max(0, c.Now()-e.Access()) / 1000 }
-
-func objectRefcountRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "object|refcount", Arity: 3, Flags: "readonly", Keys: "2 RO",
-		Group: "generic", Since: "2.2.3", Tips: "nondeterministic_output", Complexity: "O(1)",
-		Summary: "Number of references to a value",
-		Syntax:  "key",
-	}, Run: objectRefcount}
-}
 
 func objectRefcount(c *engine.Call) {
 	if object(c) != nil {

@@ -12,10 +12,29 @@ import (
 // SaveCommands are the commands about the data file, see package persist.
 func SaveCommands() []engine.Command {
 	return []engine.Command{
-		bgrewriteaofRow(),
-		bgsaveRow(),
-		lastsaveRow(),
-		saveRow(),
+		{Facts: protocol.Facts{
+			Name: "bgrewriteaof", Arity: 1, Flags: "admin noscript no_async_loading",
+			Group: "server", Since: "1.0.0", Complexity: "O(1), and O(N) in the background, N keys",
+			Summary: "Write a new data file in the background, without unused space",
+		}, Run: bgrewriteaof},
+		{Facts: protocol.Facts{
+			Name: "bgsave", Arity: -1, Flags: "admin noscript no_async_loading",
+			Group: "server", Since: "1.0.0", Complexity: "O(1), and O(N) in the background, N keys changed",
+			Summary: "Save the changes in the background",
+			Syntax:  "[SCHEDULE@3.2.2]",
+			History: []string{"3.2.2 `SCHEDULE`"},
+		}, Run: bgsave},
+		{Facts: protocol.Facts{
+			Name: "lastsave", Arity: 1, Flags: "loading stale fast",
+			Group: "server", Since: "1.0.0", Categories: "admin dangerous", Tips: "nondeterministic_output",
+			Complexity: "O(1)",
+			Summary:    "Unix time of the last save",
+		}, Run: lastsave},
+		{Facts: protocol.Facts{
+			Name: "save", Arity: 1, Flags: "admin noscript no_async_loading no_multi",
+			Group: "server", Since: "1.0.0", Complexity: "O(N), N keys changed since the last save",
+			Summary: "Save the changes, and reply when they are on disk",
+		}, Run: save},
 	}
 }
 
@@ -24,14 +43,6 @@ const (
 	ErrSaving = "ERR Background save already in progress"
 	ErrNoFile = "ERR there is no file to save to: dbfilename is empty"
 )
-
-func saveRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "save", Arity: 1, Flags: "admin noscript no_async_loading no_multi",
-		Group: "server", Since: "1.0.0", Complexity: "O(N), N keys changed since the last save",
-		Summary: "Save the changes, and reply when they are on disk",
-	}, Run: save}
-}
 
 func save(c *engine.Call) {
 	k := c.Engine.Keeper
@@ -45,16 +56,6 @@ func save(c *engine.Call) {
 	default:
 		c.Reply.OK()
 	}
-}
-
-func bgsaveRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "bgsave", Arity: -1, Flags: "admin noscript no_async_loading",
-		Group: "server", Since: "1.0.0", Complexity: "O(1), and O(N) in the background, N keys changed",
-		Summary: "Save the changes in the background",
-		Syntax:  "[SCHEDULE@3.2.2]",
-		History: []string{"3.2.2 `SCHEDULE`"},
-	}, Run: bgsave}
 }
 
 func bgsave(c *engine.Call) {
@@ -81,24 +82,7 @@ func bgsave(c *engine.Call) {
 	}
 }
 
-func lastsaveRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "lastsave", Arity: 1, Flags: "loading stale fast",
-		Group: "server", Since: "1.0.0", Categories: "admin dangerous", Tips: "nondeterministic_output",
-		Complexity: "O(1)",
-		Summary:    "Unix time of the last save",
-	}, Run: lastsave}
-}
-
 func lastsave(c *engine.Call) { c.Reply.Int(c.Engine.Keeper.Status().SavedAt.Unix()) }
-
-func bgrewriteaofRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "bgrewriteaof", Arity: 1, Flags: "admin noscript no_async_loading",
-		Group: "server", Since: "1.0.0", Complexity: "O(1), and O(N) in the background, N keys",
-		Summary: "Write a new data file in the background, without unused space",
-	}, Run: bgrewriteaof}
-}
 
 // bgrewriteaof rewrites the whole file, which is the purpose of the command.
 func bgrewriteaof(c *engine.Call) {

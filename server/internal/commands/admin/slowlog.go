@@ -7,30 +7,72 @@ import (
 
 // LogCommands returns the rows of the logs of commands.
 func LogCommands() []engine.Command {
+	const kind = "SLOW|LARGE-REQUEST|LARGE-REPLY"
 	return []engine.Command{
 		{Facts: protocol.Facts{
 			Name: "slowlog", Arity: -2,
 			Group: "server", Since: "2.2.12", Complexity: "That of the subcommand",
 			Summary: "Log of slow commands",
 		}, Subcommands: []engine.Command{
-			slowlogGetRow(),
-			slowlogHelpRow(),
-			slowlogLenRow(),
-			slowlogResetRow(),
+			{Facts: protocol.Facts{
+				Name: "slowlog|get", Arity: -2, Flags: "admin loading stale",
+				Group: "server", Since: "2.2.12", Tips: "request_policy:all_nodes nondeterministic_output",
+				Complexity: "O(N), N entries returned",
+				Summary:    "Latest entries of the log",
+				Syntax:     "[count]",
+				History:    []string{"4.0.0 Address and name of the client"},
+			}, Run: slowlogGet},
+			{Facts: protocol.Facts{
+				Name: "slowlog|help", Arity: 2, Flags: "loading stale",
+				Group: "server", Since: "6.2.0", Complexity: "O(1)",
+				Summary: "List the subcommands",
+			}, Run: slowlogHelp},
+			{Facts: protocol.Facts{
+				Name: "slowlog|len", Arity: 2, Flags: "admin loading stale",
+				Group: "server", Since: "2.2.12", Tips: "request_policy:all_nodes response_policy:agg_sum nondeterministic_output",
+				Complexity: "O(1)",
+				Summary:    "Number of entries of the log",
+			}, Run: slowlogLen},
+			{Facts: protocol.Facts{
+				Name: "slowlog|reset", Arity: 2, Flags: "admin loading stale",
+				Group: "server", Since: "2.2.12", Tips: "request_policy:all_nodes response_policy:all_succeeded",
+				Complexity: "O(1)",
+				Summary:    "Empty the log",
+			}, Run: slowlogReset},
 		}},
-		commandLogRow(),
+		{Facts: protocol.Facts{
+			Name: "commandlog", Arity: -2,
+			Group: "server", Since: "8.1.0", Complexity: "That of the subcommand",
+			Summary: "Logs of slow commands, large requests and large replies",
+		}, Subcommands: []engine.Command{
+			{Facts: protocol.Facts{
+				Name: "commandlog|get", Arity: 4, Flags: "admin loading stale",
+				Group: "server", Since: "8.1.0", Tips: "request_policy:all_nodes nondeterministic_output",
+				Complexity: "O(N), N entries returned",
+				Summary:    "Latest entries of a log",
+				Syntax:     "count " + kind,
+			}, Run: commandLogGet},
+			{Facts: protocol.Facts{
+				Name: "commandlog|help", Arity: 2, Flags: "loading stale",
+				Group: "server", Since: "8.1.0", Complexity: "O(1)",
+				Summary: "List the subcommands",
+			}, Run: commandLogHelp},
+			{Facts: protocol.Facts{
+				Name: "commandlog|len", Arity: 3, Flags: "admin loading stale",
+				Group: "server", Since: "8.1.0", Tips: "request_policy:all_nodes response_policy:agg_sum nondeterministic_output",
+				Complexity: "O(1)",
+				Summary:    "Number of entries of a log",
+				Syntax:     kind,
+			}, Run: commandLogLen},
+			{Facts: protocol.Facts{
+				Name: "commandlog|reset", Arity: 3, Flags: "admin loading stale",
+				Group: "server", Since: "8.1.0", Tips: "request_policy:all_nodes response_policy:all_succeeded",
+				Complexity: "O(1)",
+				Summary:    "Empty a log",
+				Syntax:     kind,
+			}, Run: commandLogReset},
+		}},
 	}
-}
-
-func slowlogGetRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "slowlog|get", Arity: -2, Flags: "admin loading stale",
-		Group: "server", Since: "2.2.12", Tips: "request_policy:all_nodes nondeterministic_output",
-		Complexity: "O(N), N entries returned",
-		Summary:    "Latest entries of the log",
-		Syntax:     "[count]",
-		History:    []string{"4.0.0 Address and name of the client"},
-	}, Run: slowlogGet}
 }
 
 func slowlogGet(c *engine.Call) {
@@ -47,37 +89,11 @@ func slowlogGet(c *engine.Call) {
 	}
 }
 
-func slowlogLenRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "slowlog|len", Arity: 2, Flags: "admin loading stale",
-		Group: "server", Since: "2.2.12", Tips: "request_policy:all_nodes response_policy:agg_sum nondeterministic_output",
-		Complexity: "O(1)",
-		Summary:    "Number of entries of the log",
-	}, Run: slowlogLen}
-}
-
 func slowlogLen(c *engine.Call) { c.Reply.Int(int64(len(c.Engine.Slow.Entries))) }
-
-func slowlogResetRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "slowlog|reset", Arity: 2, Flags: "admin loading stale",
-		Group: "server", Since: "2.2.12", Tips: "request_policy:all_nodes response_policy:all_succeeded",
-		Complexity: "O(1)",
-		Summary:    "Empty the log",
-	}, Run: slowlogReset}
-}
 
 func slowlogReset(c *engine.Call) {
 	c.Engine.Slow.Entries = nil
 	c.Reply.OK()
-}
-
-func slowlogHelpRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "slowlog|help", Arity: 2, Flags: "loading stale",
-		Group: "server", Since: "6.2.0", Complexity: "O(1)",
-		Summary: "List the subcommands",
-	}, Run: slowlogHelp}
 }
 
 func slowlogHelp(c *engine.Call) {

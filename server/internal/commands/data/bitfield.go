@@ -12,8 +12,20 @@ import (
 // BitfieldCommands returns the rows of the BITFIELD commands.
 func BitfieldCommands() []engine.Command {
 	return []engine.Command{
-		bitfieldRow(),
-		bitfieldRoRow(),
+		{Facts: protocol.Facts{
+			Name: "bitfield", Arity: -2, Flags: "write denyoom",
+			Keys:   "1 RW access update variable_flags (reads with GET, writes with SET and INCRBY)",
+			KeysBy: protocol.KeysOfBitfield,
+			Group:  "bitmap", Since: "3.2.0", Complexity: "O(M), M operations",
+			Summary: "Read and write integers of 1 to 64 bits inside a string",
+			Syntax:  "key operation:[get-block:(GET encoding offset) | write:(overflow-block:[OVERFLOW WRAP|SAT|FAIL] write-operation:(set-block:(SET encoding offset value:integer) | incrby-block:(INCRBY encoding offset increment)))]...",
+		}, Run: bitfield},
+		{Facts: protocol.Facts{
+			Name: "bitfield_ro", Arity: -2, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "bitmap", Since: "6.0.0", Complexity: "O(M), M operations",
+			Summary: "Read integers of 1 to 64 bits inside a string",
+			Syntax:  "key get-block:[GET encoding offset [GET encoding offset ...]]",
+		}, Run: bitfieldRo},
 	}
 }
 
@@ -51,27 +63,7 @@ type bitfieldOp struct {
 	operand  int64 // of SET and INCRBY
 }
 
-func bitfieldRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "bitfield", Arity: -2, Flags: "write denyoom",
-		Keys:   "1 RW access update variable_flags (reads with GET, writes with SET and INCRBY)",
-		KeysBy: protocol.KeysOfBitfield,
-		Group:  "bitmap", Since: "3.2.0", Complexity: "O(M), M operations",
-		Summary: "Read and write integers of 1 to 64 bits inside a string",
-		Syntax:  "key operation:[get-block:(GET encoding offset) | write:(overflow-block:[OVERFLOW WRAP|SAT|FAIL] write-operation:(set-block:(SET encoding offset value:integer) | incrby-block:(INCRBY encoding offset increment)))]...",
-	}, Run: bitfield}
-}
-
 func bitfield(c *engine.Call) { bitfieldWith(c, false) }
-
-func bitfieldRoRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "bitfield_ro", Arity: -2, Flags: "readonly fast", Keys: "1 RO access",
-		Group: "bitmap", Since: "6.0.0", Complexity: "O(M), M operations",
-		Summary: "Read integers of 1 to 64 bits inside a string",
-		Syntax:  "key get-block:[GET encoding offset [GET encoding offset ...]]",
-	}, Run: bitfieldRo}
-}
 
 func bitfieldRo(c *engine.Call) { bitfieldWith(c, true) }
 

@@ -12,11 +12,38 @@ import (
 // BitmapCommands returns the rows of the bitmap commands.
 func BitmapCommands() []engine.Command {
 	return []engine.Command{
-		bitcountRow(),
-		bitopRow(),
-		bitposRow(),
-		getbitRow(),
-		setbitRow(),
+		{Facts: protocol.Facts{
+			Name: "bitcount", Arity: -2, Flags: "readonly", Keys: "1 RO access",
+			Group: "bitmap", Since: "2.6.0", Complexity: "O(N), N bytes counted",
+			Summary: "Number of bits that are set in a string or a part of it",
+			Syntax:  "key range:[start end-unit-block:[end unit:[BYTE|BIT]@7.0.0]]",
+			History: []string{"7.0.0 `BYTE`, `BIT`", "8.0.0 `start` without `end`, of Valkey"},
+		}, Run: bitcount},
+		{Facts: protocol.Facts{
+			Name: "bitop", Arity: -4, Flags: "write denyoom", Keys: "2 OW update; 3..-1 RO access",
+			Group: "bitmap", Since: "2.6.0", Complexity: "O(N*K), N bytes of the longest of K strings",
+			Summary: "Combine strings bit by bit and store the result in destkey",
+			Syntax:  "operation:(AND|OR|XOR|NOT|DIFF|DIFF1|ANDOR|ONE) destkey key [key ...]",
+		}, Run: bitop},
+		{Facts: protocol.Facts{
+			Name: "bitpos", Arity: -3, Flags: "readonly", Keys: "1 RO access",
+			Group: "bitmap", Since: "2.8.7", Complexity: "O(N), N bytes searched",
+			Summary: "Offset of the first bit that is 0, or 1, in a string or a part of it",
+			Syntax:  "key bit range:[start end-unit-block:[end unit:[BYTE|BIT]@7.0.0]]",
+			History: []string{"7.0.0 `BYTE`, `BIT`"},
+		}, Run: bitpos},
+		{Facts: protocol.Facts{
+			Name: "getbit", Arity: 3, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "bitmap", Since: "2.2.0", Complexity: "O(1)",
+			Summary: "Bit at offset",
+			Syntax:  "key offset",
+		}, Run: getbit},
+		{Facts: protocol.Facts{
+			Name: "setbit", Arity: 4, Flags: "write denyoom", Keys: "1 RW access update",
+			Group: "bitmap", Since: "2.2.0", Complexity: "O(1), or O(N) if the string grows by N bytes",
+			Summary: "Set the bit at offset to 0 or 1",
+			Syntax:  "key offset value:integer",
+		}, Run: setbit},
 	}
 }
 
@@ -44,15 +71,6 @@ func bitOffset(c *engine.Call, width int64) int64 {
 	return n
 }
 
-func getbitRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "getbit", Arity: 3, Flags: "readonly fast", Keys: "1 RO access",
-		Group: "bitmap", Since: "2.2.0", Complexity: "O(1)",
-		Summary: "Bit at offset",
-		Syntax:  "key offset",
-	}, Run: getbit}
-}
-
 func getbit(c *engine.Call) {
 	key, at := c.Bytes(), bitOffset(c, 0)
 	if !c.OK() {
@@ -67,15 +85,6 @@ func getbit(c *engine.Call) {
 		on = int64(s.Content()[at>>3] >> (7 - at&7) & 1)
 	}
 	c.Reply.Int(on)
-}
-
-func setbitRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "setbit", Arity: 4, Flags: "write denyoom", Keys: "1 RW access update",
-		Group: "bitmap", Since: "2.2.0", Complexity: "O(1), or O(N) if the string grows by N bytes",
-		Summary: "Set the bit at offset to 0 or 1",
-		Syntax:  "key offset value:integer",
-	}, Run: setbit}
 }
 
 func setbit(c *engine.Call) {
@@ -120,15 +129,6 @@ func openBits(c *engine.Call, key []byte, last int) (e *keyspace.Entry, s *keysp
 		e, _ = c.DB.WriteString(e, 0, nil)
 	}
 	return e, e.Value().(*keyspace.String), grown, true
-}
-
-func bitopRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "bitop", Arity: -4, Flags: "write denyoom", Keys: "2 OW update; 3..-1 RO access",
-		Group: "bitmap", Since: "2.6.0", Complexity: "O(N*K), N bytes of the longest of K strings",
-		Summary: "Combine strings bit by bit and store the result in destkey",
-		Syntax:  "operation:(AND|OR|XOR|NOT|DIFF|DIFF1|ANDOR|ONE) destkey key [key ...]",
-	}, Run: bitop}
 }
 
 func bitop(c *engine.Call) {
@@ -214,16 +214,6 @@ func (r bitRange) within(bytes int) (lo, hi int64) {
 	return r.start * 8, (r.end + 1) * 8
 }
 
-func bitcountRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "bitcount", Arity: -2, Flags: "readonly", Keys: "1 RO access",
-		Group: "bitmap", Since: "2.6.0", Complexity: "O(N), N bytes counted",
-		Summary: "Number of bits that are set in a string or a part of it",
-		Syntax:  "key range:[start end-unit-block:[end unit:[BYTE|BIT]@7.0.0]]",
-		History: []string{"7.0.0 `BYTE`, `BIT`", "8.0.0 `start` without `end`, of Valkey"},
-	}, Run: bitcount}
-}
-
 // bitcount checks the range before the key, as Redis does.
 func bitcount(c *engine.Call) {
 	key := c.Bytes()
@@ -251,16 +241,6 @@ func bitcount(c *engine.Call) {
 		lo, hi := r.within(s.Len())
 		c.Reply.Int(bitmap.Count(s.Content(), lo, hi))
 	}
-}
-
-func bitposRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "bitpos", Arity: -3, Flags: "readonly", Keys: "1 RO access",
-		Group: "bitmap", Since: "2.8.7", Complexity: "O(N), N bytes searched",
-		Summary: "Offset of the first bit that is 0, or 1, in a string or a part of it",
-		Syntax:  "key bit range:[start end-unit-block:[end unit:[BYTE|BIT]@7.0.0]]",
-		History: []string{"7.0.0 `BYTE`, `BIT`"},
-	}, Run: bitpos}
 }
 
 // bitpos checks the bit, then the range, then the key, as Redis does.

@@ -9,16 +9,6 @@ import (
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
-func clusterscanRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "clusterscan", Arity: -2, Flags: "readonly", Keys: "1 not_key",
-		Group: "cluster", Since: "9.1.0", Tips: "nondeterministic_output request_policy:special response_policy:special",
-		Complexity: "O(C), C is COUNT; O(N) for a whole iteration, N keys of the node",
-		Summary:    "Iterate over the keys of a cluster in steps of about COUNT",
-		Syntax:     "cursor:string [MATCH match-pattern:pattern] [COUNT count] [TYPE type] [SLOT slot]",
-	}, Run: clusterscan}
-}
-
 // clusterscan is CLUSTERSCAN of Valkey 9.1. A cursor is "0" or NODE-{TAG}-N: the tag tells a
 // client of a cluster which node continues. This node has all slots, so one iteration over its keys
 // is one of the cluster. Of a cursor of another node, or of this one before a restart, N has no meaning:

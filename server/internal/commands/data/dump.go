@@ -20,10 +20,52 @@ import (
 // DumpCommands returns the rows of DUMP, RESTORE and MIGRATE.
 func DumpCommands() []engine.Command {
 	return []engine.Command{
-		dumpRow(),
-		migrateRow(),
-		restoreRow(),
-		restoreAskingRow(),
+		{Facts: protocol.Facts{
+			Name: "dump", Arity: 2, Flags: "readonly", Keys: "1 RO access",
+			Group: "generic", Since: "2.6.0", Tips: "nondeterministic_output",
+			Complexity: "O(N), N bytes of the value",
+			Summary:    "Serialize the value of a key for RESTORE",
+			Syntax:     "key",
+		}, Run: dump},
+		{Facts: protocol.Facts{
+			Name: "migrate", Arity: -6, Flags: "write",
+			Keys:   "3 RW access delete; KEYS@-2..-1 RW access delete incomplete",
+			KeysBy: protocol.KeysOfMigrate,
+			Group:  "generic", Since: "2.6.0", Categories: "keyspace dangerous", Tips: "nondeterministic_output",
+			Complexity: "O(N), N bytes of the values, plus the transfer",
+			Summary:    "Move or copy keys to another server by DUMP and RESTORE",
+			Syntax:     "host port key-selector:(key | empty-string:\"\") destination-db timeout:integer [COPY@3.0.0] [REPLACE@3.0.0] authentication:[AUTH auth=password:string@4.0.7 | auth2:(AUTH2 username password)@6.0.0] [KEYS keys=key:key@3.0.6 [key ...]]",
+			History: []string{
+				"3.0.0 `COPY`, `REPLACE`",
+				"3.0.6 `KEYS`",
+				"4.0.7 `AUTH`",
+				"6.0.0 `AUTH2`",
+			},
+		}, Run: migrate, Secret: true},
+		{Facts: protocol.Facts{
+			Name: "restore", Arity: -4, Flags: "write denyoom", Keys: "1 OW update",
+			Group: "generic", Since: "2.6.0", Categories: "keyspace dangerous",
+			Complexity: "O(N), N bytes of the value; O(M log M) for a sorted set of M members",
+			Summary:    "Create a key from the reply of DUMP",
+			Syntax:     "key ttl serialized-value [REPLACE@3.0.0] [ABSTTL@5.0.0] [IDLETIME seconds@5.0.0] [FREQ frequency@5.0.0]",
+			History: []string{
+				"3.0.0 `REPLACE`",
+				"5.0.0 `ABSTTL`",
+				"5.0.0 `IDLETIME`, `FREQ`",
+			},
+		}, Run: restore},
+		{Facts: protocol.Facts{
+			Name: "restore-asking", Arity: -4, Flags: "write denyoom asking", Keys: "1 OW update",
+			Group: "server", Since: "3.0.0", Categories: "keyspace dangerous", System: true,
+			Complexity: "O(N), N bytes of the value; O(M log M) for a sorted set of M members",
+			Summary:    "RESTORE as MIGRATE sends it to a node of a cluster",
+			Syntax:     "key ttl serialized-value [REPLACE@3.0.0] [ABSTTL@5.0.0] [IDLETIME seconds@5.0.0] [FREQ frequency@5.0.0]",
+			History: []string{
+				"3.0.0 `REPLACE`",
+				"5.0.0 `ABSTTL`",
+				"5.0.0 `IDLETIME`, `FREQ`",
+			},
+		}, Run: restoreAsking},
 	}
 }
 
@@ -35,16 +77,6 @@ func Codec(srv *engine.Engine) *rdb.Codec {
 	srv.RDB.Uncompressed = !srv.Config.Compression
 	srv.RDB.AnyVersion = srv.Config.RDBVersionCheck == "relaxed"
 	return srv.RDB
-}
-
-func dumpRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "dump", Arity: 2, Flags: "readonly", Keys: "1 RO access",
-		Group: "generic", Since: "2.6.0", Tips: "nondeterministic_output",
-		Complexity: "O(N), N bytes of the value",
-		Summary:    "Serialize the value of a key for RESTORE",
-		Syntax:     "key",
-	}, Run: dump}
 }
 
 func dump(c *engine.Call) {
@@ -82,21 +114,6 @@ func (o *restoreOptions) read(c *engine.Call) {
 			c.Fail(protocol.ErrSyntax)
 		}
 	}
-}
-
-func restoreRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "restore", Arity: -4, Flags: "write denyoom", Keys: "1 OW update",
-		Group: "generic", Since: "2.6.0", Categories: "keyspace dangerous",
-		Complexity: "O(N), N bytes of the value; O(M log M) for a sorted set of M members",
-		Summary:    "Create a key from the reply of DUMP",
-		Syntax:     "key ttl serialized-value [REPLACE@3.0.0] [ABSTTL@5.0.0] [IDLETIME seconds@5.0.0] [FREQ frequency@5.0.0]",
-		History: []string{
-			"3.0.0 `REPLACE`",
-			"5.0.0 `ABSTTL`",
-			"5.0.0 `IDLETIME`, `FREQ`",
-		},
-	}, Run: restore}
 }
 
 // restore checks the options, the existence of the key, the time, and the value
@@ -159,21 +176,6 @@ func restore(c *engine.Call) {
 	}
 }
 
-func restoreAskingRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "restore-asking", Arity: -4, Flags: "write denyoom asking", Keys: "1 OW update",
-		Group: "server", Since: "3.0.0", Categories: "keyspace dangerous", System: true,
-		Complexity: "O(N), N bytes of the value; O(M log M) for a sorted set of M members",
-		Summary:    "RESTORE as MIGRATE sends it to a node of a cluster",
-		Syntax:     "key ttl serialized-value [REPLACE@3.0.0] [ABSTTL@5.0.0] [IDLETIME seconds@5.0.0] [FREQ frequency@5.0.0]",
-		History: []string{
-			"3.0.0 `REPLACE`",
-			"5.0.0 `ABSTTL`",
-			"5.0.0 `IDLETIME`, `FREQ`",
-		},
-	}, Run: restoreAsking}
-}
-
 // restoreAsking is the variant that MIGRATE sends to nodes of a cluster.
 func restoreAsking(c *engine.Call) { restore(c) }
 
@@ -185,24 +187,6 @@ type migration struct {
 	copy, replace      bool
 	username, password []byte
 	hasUser, hasAuth   bool
-}
-
-func migrateRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "migrate", Arity: -6, Flags: "write",
-		Keys:   "3 RW access delete; KEYS@-2..-1 RW access delete incomplete",
-		KeysBy: protocol.KeysOfMigrate,
-		Group:  "generic", Since: "2.6.0", Categories: "keyspace dangerous", Tips: "nondeterministic_output",
-		Complexity: "O(N), N bytes of the values, plus the transfer",
-		Summary:    "Move or copy keys to another server by DUMP and RESTORE",
-		Syntax:     "host port key-selector:(key | empty-string:\"\") destination-db timeout:integer [COPY@3.0.0] [REPLACE@3.0.0] authentication:[AUTH auth=password:string@4.0.7 | auth2:(AUTH2 username password)@6.0.0] [KEYS keys=key:key@3.0.6 [key ...]]",
-		History: []string{
-			"3.0.0 `COPY`, `REPLACE`",
-			"3.0.6 `KEYS`",
-			"4.0.7 `AUTH`",
-			"6.0.0 `AUTH2`",
-		},
-	}, Run: migrate, Secret: true}
 }
 
 // migrate moves keys to another server. As in Redis, no other client is served

@@ -17,16 +17,88 @@ import (
 // GeoCommands returns the rows of the geo commands.
 func GeoCommands() []engine.Command {
 	return []engine.Command{
-		geoaddRow(),
-		geodistRow(),
-		geohashRow(),
-		geoposRow(),
-		georadiusRow(),
-		georadiusRoRow(),
-		georadiusbymemberRow(),
-		georadiusbymemberRoRow(),
-		geosearchRow(),
-		geosearchstoreRow(),
+		{Facts: protocol.Facts{
+			Name: "geoadd", Arity: -5, Flags: "write denyoom", Keys: "1 RW update",
+			Group: "geo", Since: "3.2.0",
+			Complexity: "O(M log N), M members given, N members of the sorted set",
+			Summary:    "Add members with positions, or change the positions of members",
+			Syntax:     "key condition:[NX|XX]@6.2.0 [change:CH@6.2.0] data:(longitude latitude member)...",
+			History:    []string{"6.2.0 `CH`, `NX`, `XX`"},
+		}, Run: geoadd},
+		{Facts: protocol.Facts{
+			Name: "geodist", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+			Group: "geo", Since: "3.2.0", Complexity: "O(1)",
+			Summary: "How far two members are apart",
+			Syntax:  "key member1 member2 unit:[M|KM|FT|MI]",
+		}, Run: geodist},
+		{Facts: protocol.Facts{
+			Name: "geohash", Arity: -2, Flags: "readonly", Keys: "1 RO access",
+			Group: "geo", Since: "3.2.0",
+			Complexity: "O(M), M members given",
+			Summary:    "Positions of members as geohashes of 11 characters",
+			Syntax:     "key [member [member ...]]",
+		}, Run: geohash},
+		{Facts: protocol.Facts{
+			Name: "geopos", Arity: -2, Flags: "readonly", Keys: "1 RO access",
+			Group: "geo", Since: "3.2.0", Complexity: "O(M), M members given",
+			Summary: "Positions of members",
+			Syntax:  "key [member [member ...]]",
+		}, Run: geopos},
+		{Facts: protocol.Facts{
+			Name: "georadius", Arity: -6, Flags: "write denyoom",
+			Keys:   "1 RO access; STORE@6 OW update; STOREDIST@6 OW update",
+			KeysBy: protocol.KeysOfGeoradius,
+			Group:  "geo", Since: "3.2.0", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` or `GEOSEARCHSTORE` with `FROMLONLAT` and `BYRADIUS`",
+			Complexity: "O(log N + A + M log M), N members of the sorted set, A near the circle, M inside",
+			Summary:    "Members up to radius away from a position",
+			Syntax:     "key longitude latitude radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count-block:[COUNT count [ANY@6.2.0]] order:[ASC|DESC] store:[STORE storekey=key:key | STOREDIST storedistkey=key:key]",
+			History: []string{
+				"6.2.0 `ANY`",
+				"7.0.0 Units in upper case",
+			},
+		}, Run: georadius},
+		{Facts: protocol.Facts{
+			Name: "georadius_ro", Arity: -6, Flags: "readonly", Keys: "1 RO access",
+			Group: "geo", Since: "3.2.10", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` with `FROMLONLAT` and `BYRADIUS`",
+			Complexity: "O(log N + A + M log M), N members of the sorted set, A near the circle, M inside",
+			Summary:    "As GEORADIUS, without STORE",
+			Syntax:     "key longitude latitude radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count-block:[COUNT count [ANY@6.2.0]] order:[ASC|DESC]",
+			History:    []string{"6.2.0 `ANY`", "7.0.0 Units in upper case"},
+		}, Run: georadiusRo},
+		{Facts: protocol.Facts{
+			Name: "georadiusbymember", Arity: -5, Flags: "write denyoom",
+			Keys:   "1 RO access; STORE@5 OW update; STOREDIST@5 OW update",
+			KeysBy: protocol.KeysOfGeoradius,
+			Group:  "geo", Since: "3.2.0", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` or `GEOSEARCHSTORE` with `FROMMEMBER` and `BYRADIUS`",
+			Complexity: "O(log N + A + M log M), N members of the sorted set, A near the circle, M inside",
+			Summary:    "Members up to radius away from member",
+			Syntax:     "key member radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count-block:[COUNT count [ANY]] order:[ASC|DESC] store:[STORE storekey=key:key | STOREDIST storedistkey=key:key]",
+			History:    []string{"6.2.0 `ANY`", "7.0.0 Units in upper case"},
+		}, Run: georadiusbymember},
+		{Facts: protocol.Facts{
+			Name: "georadiusbymember_ro", Arity: -5, Flags: "readonly", Keys: "1 RO access",
+			Group: "geo", Since: "3.2.10", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` with `FROMMEMBER` and `BYRADIUS`",
+			Complexity: "O(log N + A + M log M), N members of the sorted set, A near the circle, M inside",
+			Summary:    "As GEORADIUSBYMEMBER, without STORE",
+			Syntax:     "key member radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count-block:[COUNT count [ANY]] order:[ASC|DESC]",
+			History:    []string{"6.2.0 `ANY`", "7.0.0 Units in upper case"},
+		}, Run: georadiusbymemberRo},
+		{Facts: protocol.Facts{
+			Name: "geosearch", Arity: -7, Flags: "readonly", Keys: "1 RO access",
+			Group: "geo", Since: "6.2.0",
+			Complexity: "O(log N + A + M log M), N members of the sorted set, A near the shape, M inside",
+			Summary:    "Members inside a circle or a box around a position or a member, or inside a polygon",
+			Syntax:     "key from:(FROMMEMBER member | fromlonlat:(FROMLONLAT longitude latitude)) by:(circle:((BYRADIUS radius) unit:M|KM|FT|MI) | box:((BYBOX width) height unit:M|KM|FT|MI) | polygon:((BYPOLYGON num-vertices:integer) vertices:(longitude latitude)...)@9.0.0) order:[ASC|DESC] count-block:[COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]",
+			History:    []string{"7.0.0 Units in upper case", "9.0.0 `BYPOLYGON`, of Valkey"},
+		}, Run: geosearch},
+		{Facts: protocol.Facts{
+			Name: "geosearchstore", Arity: -8, Flags: "write denyoom", Keys: "1 OW update; 2 RO access",
+			Group: "geo", Since: "6.2.0",
+			Complexity: "O(log N + A + M log M), N members of the sorted set, A near the shape, M inside",
+			Summary:    "Store the result of GEOSEARCH in destination",
+			Syntax:     "destination source from:(FROMMEMBER member | fromlonlat:(FROMLONLAT longitude latitude)) by:(circle:((BYRADIUS radius) unit:M|KM|FT|MI) | box:((BYBOX width) height unit:M|KM|FT|MI) | polygon:((BYPOLYGON num-vertices:integer) vertices:(longitude latitude)...)@9.0.0) order:[ASC|DESC] count-block:[COUNT count [ANY]] [STOREDIST]",
+			History:    []string{"7.0.0 Units in upper case", "9.0.0 `BYPOLYGON`, of Valkey"},
+		}, Run: geosearchstore},
 	}
 }
 
@@ -97,17 +169,6 @@ func readPolygon(c *engine.Call) geo.Shape {
 	return geo.Polygon(vertices)
 }
 
-func geoaddRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "geoadd", Arity: -5, Flags: "write denyoom", Keys: "1 RW update",
-		Group: "geo", Since: "3.2.0",
-		Complexity: "O(M log N), M members given, N members of the sorted set",
-		Summary:    "Add members with positions, or change the positions of members",
-		Syntax:     "key condition:[NX|XX]@6.2.0 [change:CH@6.2.0] data:(longitude latitude member)...",
-		History:    []string{"6.2.0 `CH`, `NX`, `XX`"},
-	}, Run: geoadd}
-}
-
 // geoadd is ZADD, after it has converted locations to scores.
 func geoadd(c *engine.Call) {
 	key := c.Bytes()
@@ -148,15 +209,6 @@ func pointOf(s *zset.Set, member []byte) (p geo.Point, ok bool) {
 	return geo.PointOf(score), ok
 }
 
-func geoposRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "geopos", Arity: -2, Flags: "readonly", Keys: "1 RO access",
-		Group: "geo", Since: "3.2.0", Complexity: "O(M), M members given",
-		Summary: "Positions of members",
-		Syntax:  "key [member [member ...]]",
-	}, Run: geopos}
-}
-
 func geopos(c *engine.Call) {
 	s, ok := engine.Read[zset.Set](c, c.Bytes())
 	if !ok {
@@ -190,15 +242,6 @@ func replyDistance(c *engine.Call, d float64) {
 	c.Reply.Bulk(b)
 }
 
-func geodistRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "geodist", Arity: -4, Flags: "readonly", Keys: "1 RO access",
-		Group: "geo", Since: "3.2.0", Complexity: "O(1)",
-		Summary: "How far two members are apart",
-		Syntax:  "key member1 member2 unit:[M|KM|FT|MI]",
-	}, Run: geodist}
-}
-
 func geodist(c *engine.Call) {
 	key, from, to := c.Bytes(), c.Bytes(), c.Bytes()
 	unit := 1.0
@@ -219,16 +262,6 @@ func geodist(c *engine.Call) {
 		return
 	}
 	replyDistance(c, geo.Distance(a, b)/unit)
-}
-
-func geohashRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "geohash", Arity: -2, Flags: "readonly", Keys: "1 RO access",
-		Group: "geo", Since: "3.2.0",
-		Complexity: "O(M), M members given",
-		Summary:    "Positions of members as geohashes of 11 characters",
-		Syntax:     "key [member [member ...]]",
-	}, Run: geohash}
 }
 
 func geohash(c *engine.Call) {
@@ -350,34 +383,7 @@ func (g *geoSearch) shapeOption(c *engine.Call, s *zset.Set) bool {
 	return true
 }
 
-func georadiusRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "georadius", Arity: -6, Flags: "write denyoom",
-		Keys:   "1 RO access; STORE@6 OW update; STOREDIST@6 OW update",
-		KeysBy: protocol.KeysOfGeoradius,
-		Group:  "geo", Since: "3.2.0", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` or `GEOSEARCHSTORE` with `FROMLONLAT` and `BYRADIUS`",
-		Complexity: "O(log N + A + M log M), N members of the sorted set, A near the circle, M inside",
-		Summary:    "Members up to radius away from a position",
-		Syntax:     "key longitude latitude radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count-block:[COUNT count [ANY@6.2.0]] order:[ASC|DESC] store:[STORE storekey=key:key | STOREDIST storedistkey=key:key]",
-		History: []string{
-			"6.2.0 `ANY`",
-			"7.0.0 Units in upper case",
-		},
-	}, Run: georadius}
-}
-
 func georadius(c *engine.Call) { georadiusWith(c, true) }
-
-func georadiusRoRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "georadius_ro", Arity: -6, Flags: "readonly", Keys: "1 RO access",
-		Group: "geo", Since: "3.2.10", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` with `FROMLONLAT` and `BYRADIUS`",
-		Complexity: "O(log N + A + M log M), N members of the sorted set, A near the circle, M inside",
-		Summary:    "As GEORADIUS, without STORE",
-		Syntax:     "key longitude latitude radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count-block:[COUNT count [ANY@6.2.0]] order:[ASC|DESC]",
-		History:    []string{"6.2.0 `ANY`", "7.0.0 Units in upper case"},
-	}, Run: georadiusRo}
-}
 
 func georadiusRo(c *engine.Call) { georadiusWith(c, false) }
 
@@ -394,31 +400,7 @@ func georadiusWith(c *engine.Call, mayStore bool) {
 	g.run(c, s, "georadiusstore")
 }
 
-func georadiusbymemberRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "georadiusbymember", Arity: -5, Flags: "write denyoom",
-		Keys:   "1 RO access; STORE@5 OW update; STOREDIST@5 OW update",
-		KeysBy: protocol.KeysOfGeoradius,
-		Group:  "geo", Since: "3.2.0", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` or `GEOSEARCHSTORE` with `FROMMEMBER` and `BYRADIUS`",
-		Complexity: "O(log N + A + M log M), N members of the sorted set, A near the circle, M inside",
-		Summary:    "Members up to radius away from member",
-		Syntax:     "key member radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count-block:[COUNT count [ANY]] order:[ASC|DESC] store:[STORE storekey=key:key | STOREDIST storedistkey=key:key]",
-		History:    []string{"6.2.0 `ANY`", "7.0.0 Units in upper case"},
-	}, Run: georadiusbymember}
-}
-
 func georadiusbymember(c *engine.Call) { georadiusbymemberWith(c, true) }
-
-func georadiusbymemberRoRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "georadiusbymember_ro", Arity: -5, Flags: "readonly", Keys: "1 RO access",
-		Group: "geo", Since: "3.2.10", Deprecated: "6.2.0", ReplacedBy: "`GEOSEARCH` with `FROMMEMBER` and `BYRADIUS`",
-		Complexity: "O(log N + A + M log M), N members of the sorted set, A near the circle, M inside",
-		Summary:    "As GEORADIUSBYMEMBER, without STORE",
-		Syntax:     "key member radius unit:M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] count-block:[COUNT count [ANY]] order:[ASC|DESC]",
-		History:    []string{"6.2.0 `ANY`", "7.0.0 Units in upper case"},
-	}, Run: georadiusbymemberRo}
-}
 
 func georadiusbymemberRo(c *engine.Call) { georadiusbymemberWith(c, false) }
 
@@ -452,31 +434,9 @@ func (g *geoSearch) radiusOptions(c *engine.Call, mayStore bool) {
 	}
 }
 
-func geosearchRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "geosearch", Arity: -7, Flags: "readonly", Keys: "1 RO access",
-		Group: "geo", Since: "6.2.0",
-		Complexity: "O(log N + A + M log M), N members of the sorted set, A near the shape, M inside",
-		Summary:    "Members inside a circle or a box around a position or a member, or inside a polygon",
-		Syntax:     "key from:(FROMMEMBER member | fromlonlat:(FROMLONLAT longitude latitude)) by:(circle:((BYRADIUS radius) unit:M|KM|FT|MI) | box:((BYBOX width) height unit:M|KM|FT|MI) | polygon:((BYPOLYGON num-vertices:integer) vertices:(longitude latitude)...)@9.0.0) order:[ASC|DESC] count-block:[COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]",
-		History:    []string{"7.0.0 Units in upper case", "9.0.0 `BYPOLYGON`, of Valkey"},
-	}, Run: geosearch}
-}
-
 func geosearch(c *engine.Call) {
 	var g geoSearch
 	geosearchWith(c, &g)
-}
-
-func geosearchstoreRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "geosearchstore", Arity: -8, Flags: "write denyoom", Keys: "1 OW update; 2 RO access",
-		Group: "geo", Since: "6.2.0",
-		Complexity: "O(log N + A + M log M), N members of the sorted set, A near the shape, M inside",
-		Summary:    "Store the result of GEOSEARCH in destination",
-		Syntax:     "destination source from:(FROMMEMBER member | fromlonlat:(FROMLONLAT longitude latitude)) by:(circle:((BYRADIUS radius) unit:M|KM|FT|MI) | box:((BYBOX width) height unit:M|KM|FT|MI) | polygon:((BYPOLYGON num-vertices:integer) vertices:(longitude latitude)...)@9.0.0) order:[ASC|DESC] count-block:[COUNT count [ANY]] [STOREDIST]",
-		History:    []string{"7.0.0 Units in upper case", "9.0.0 `BYPOLYGON`, of Valkey"},
-	}, Run: geosearchstore}
 }
 
 func geosearchstore(c *engine.Call) {

@@ -13,51 +13,147 @@ import (
 // HashCommands returns the rows of the hash commands.
 func HashCommands() []engine.Command {
 	return []engine.Command{
-		hdelRow(),
-		hexistsRow(),
-		hgetRow(),
-		hgetallRow(),
-		himportRow(),
-		hincrbyRow(),
-		hincrbyfloatRow(),
-		hkeysRow(),
-		hlenRow(),
-		hmgetRow(),
-		hmsetRow(),
-		hrandfieldRow(),
-		hscanRow(),
-		hsetRow(),
-		hsetnxRow(),
-		hstrlenRow(),
-		hvalsRow(),
+		{Facts: protocol.Facts{
+			Name: "hdel", Arity: -3, Flags: "write fast", Keys: "1 RW delete",
+			Group: "hash", Since: "2.0.0", Complexity: "O(N), N fields given; times log D in a hash with D deadlines",
+			Summary: "Remove fields from a hash",
+			Syntax:  "key field [field ...]",
+			History: []string{"2.4.0 Several fields"},
+		}, Element: 2, Run: hdel},
+		{Facts: protocol.Facts{
+			Name: "hexists", Arity: 3, Flags: "readonly fast", Keys: "1 RO",
+			Group: "hash", Since: "2.0.0", Complexity: "O(1)",
+			Summary: "Whether a hash has field",
+			Syntax:  "key field",
+		}, Element: 2, Run: hexists, Fields: keyspace.FieldsRead},
+		{Facts: protocol.Facts{
+			Name: "hget", Arity: 3, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "hash", Since: "2.0.0", Complexity: "O(1)",
+			Summary: "Read the value of field",
+			Syntax:  "key field",
+		}, Element: 2, Run: hget, Fields: keyspace.FieldsRead},
+		{Facts: protocol.Facts{
+			Name: "hgetall", Arity: 2, Flags: "readonly", Keys: "1 RO access",
+			Group: "hash", Since: "2.0.0", Tips: "nondeterministic_output_order",
+			Complexity: "O(N), N fields of the hash",
+			Summary:    "All fields of a hash with their values",
+			Syntax:     "key",
+		}, Run: hgetall, Batching: engine.BatchAlways, Fields: keyspace.FieldsHidden},
+		{Facts: protocol.Facts{
+			Name: "himport", Arity: -2,
+			Group: "hash", Since: "8.10.0", Complexity: "That of the subcommand",
+			Summary: "Write hashes whose names of fields the connection has declared",
+		}, Subcommands: []engine.Command{
+			{Facts: protocol.Facts{
+				Name: "himport|discard", Arity: 3, Flags: "noscript",
+				Group: "hash", Since: "8.10.0", Complexity: "O(N), N fields", Tips: "request_policy:all_shards",
+				Summary: "Remove a declaration of fields from the connection",
+				Syntax:  "fieldset-name",
+			}, Run: himportDiscard, OfConnection: true},
+			{Facts: protocol.Facts{
+				Name: "himport|discardall", Arity: 2, Flags: "noscript",
+				Group: "hash", Since: "8.10.0", Complexity: "O(N), N declarations", Tips: "request_policy:all_shards",
+				Summary: "Remove all declarations of fields from the connection",
+			}, Run: himportDiscardall, OfConnection: true},
+			{Facts: protocol.Facts{
+				Name: "himport|prepare", Arity: -4, Flags: "denyoom noscript",
+				Group: "hash", Since: "8.10.0", Complexity: "O(N), N fields", Tips: "request_policy:all_shards",
+				Summary: "Declare the names of the fields of HIMPORT SET",
+				Syntax:  "fieldset-name field [field ...]",
+			}, Run: himportPrepare, OfConnection: true},
+			{Facts: protocol.Facts{
+				Name: "himport|set", Arity: -5, Flags: "write denyoom noscript", Keys: "1 OW update",
+				Group: "hash", Since: "8.10.0", Complexity: "O(N), N fields",
+				Summary: "Replace a hash by one with declared fields and the given values",
+				Syntax:  "key fieldset-name value [value ...]",
+			}, Run: himportSet, OfConnection: true},
+		}},
+		{Facts: protocol.Facts{
+			Name: "hincrby", Arity: 4, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "hash", Since: "2.0.0", Complexity: "O(1)",
+			Summary: "Add increment to the integer in field",
+			Syntax:  "key field increment",
+		}, Element: 2, Run: hincrby, Fields: keyspace.FieldsWritten},
+		{Facts: protocol.Facts{
+			Name: "hincrbyfloat", Arity: 4, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "hash", Since: "2.6.0", Complexity: "O(1)",
+			Summary: "Add increment to the decimal number in field",
+			Syntax:  "key field increment:double",
+		}, Run: hincrbyfloat, Fields: keyspace.FieldsWritten},
+		{Facts: protocol.Facts{
+			Name: "hkeys", Arity: 2, Flags: "readonly", Keys: "1 RO access",
+			Group: "hash", Since: "2.0.0", Tips: "nondeterministic_output_order",
+			Complexity: "O(N), N fields of the hash",
+			Summary:    "All fields of a hash",
+			Syntax:     "key",
+		}, Run: hkeys, Batching: engine.BatchAlways, Fields: keyspace.FieldsHidden},
+		{Facts: protocol.Facts{
+			Name: "hlen", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
+			Group: "hash", Since: "2.0.0", Complexity: "O(1)",
+			Summary: "Number of fields of a hash",
+			Syntax:  "key",
+		}, Run: hlen},
+		{Facts: protocol.Facts{
+			Name: "hmget", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "hash", Since: "2.0.0", Complexity: "O(N), N fields given",
+			Summary: "Read the values of several fields",
+			Syntax:  "key field [field ...]",
+		}, Run: hmget, Fields: keyspace.FieldsRead},
+		{Facts: protocol.Facts{
+			Name: "hmset", Arity: -4, Flags: "write denyoom fast", Keys: "1 RW update",
+			Group: "hash", Since: "2.0.0", Deprecated: "4.0.0", ReplacedBy: "`HSET key field value [field value ...]`",
+			Complexity: "O(N), N fields given; times log D in a hash with D deadlines",
+			Summary:    "As HSET, with the reply OK",
+			Syntax:     "key data:(field value)...",
+		}, Run: hmset},
+		{Facts: protocol.Facts{
+			Name: "hrandfield", Arity: -2, Flags: "readonly", Keys: "1 RO access",
+			Group: "hash", Since: "6.2.0", Tips: "nondeterministic_output",
+			Complexity: "O(N), N fields returned",
+			Summary:    "Choose random fields, different ones or, for a negative count, with repetitions",
+			Syntax:     "key options:[count [WITHVALUES]]",
+		}, Run: hrandfield, Fields: keyspace.FieldsSwept},
+		{Facts: protocol.Facts{
+			Name: "hscan", Arity: -3, Flags: "readonly", Keys: "1 RO access",
+			Group: "hash", Since: "2.8.0", Tips: "nondeterministic_output",
+			Complexity: "O(C), C is COUNT; O(N) for a whole iteration, N fields of the hash",
+			Summary:    "Iterate over the fields of a hash in steps of about COUNT",
+			Syntax:     "key cursor [MATCH pattern] [COUNT count] [NOVALUES]",
+		}, Run: hscan, Fields: keyspace.FieldsHidden},
+		{Facts: protocol.Facts{
+			Name: "hset", Arity: -4, Flags: "write denyoom fast", Keys: "1 RW update",
+			Group: "hash", Since: "2.0.0",
+			Complexity: "O(N), N fields given; times log D in a hash with D deadlines",
+			Summary:    "Write the values of fields",
+			Syntax:     "key data:(field value)...",
+			History:    []string{"4.0.0 Several pairs of `field` and `value`"},
+		}, Element: 2, Run: hset},
+		{Facts: protocol.Facts{
+			Name: "hsetnx", Arity: 4, Flags: "write denyoom fast", Keys: "1 RW insert",
+			Group: "hash", Since: "2.0.0", Complexity: "O(1)",
+			Summary: "Write the value of field if the hash lacks it",
+			Syntax:  "key field value",
+		}, Run: hsetnx, Fields: keyspace.FieldsWritten},
+		{Facts: protocol.Facts{
+			Name: "hstrlen", Arity: 3, Flags: "readonly fast", Keys: "1 RO",
+			Group: "hash", Since: "3.2.0", Complexity: "O(1)",
+			Summary: "Length of the value of field in bytes",
+			Syntax:  "key field",
+		}, Run: hstrlen, Fields: keyspace.FieldsRead},
+		{Facts: protocol.Facts{
+			Name: "hvals", Arity: 2, Flags: "readonly", Keys: "1 RO access",
+			Group: "hash", Since: "2.0.0", Tips: "nondeterministic_output_order",
+			Complexity: "O(N), N fields of the hash",
+			Summary:    "All values of a hash",
+			Syntax:     "key",
+		}, Run: hvals, Batching: engine.BatchAlways, Fields: keyspace.FieldsHidden},
 	}
-}
-
-func hsetRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hset", Arity: -4, Flags: "write denyoom fast", Keys: "1 RW update",
-		Group: "hash", Since: "2.0.0",
-		Complexity: "O(N), N fields given; times log D in a hash with D deadlines",
-		Summary:    "Write the values of fields",
-		Syntax:     "key data:(field value)...",
-		History:    []string{"4.0.0 Several pairs of `field` and `value`"},
-	}, Element: 2, Run: hset}
 }
 
 func hset(c *engine.Call) {
 	if n, ok := hsetPairs(c); ok {
 		c.Reply.Int(int64(n))
 	}
-}
-
-func hmsetRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hmset", Arity: -4, Flags: "write denyoom fast", Keys: "1 RW update",
-		Group: "hash", Since: "2.0.0", Deprecated: "4.0.0", ReplacedBy: "`HSET key field value [field value ...]`",
-		Complexity: "O(N), N fields given; times log D in a hash with D deadlines",
-		Summary:    "As HSET, with the reply OK",
-		Syntax:     "key data:(field value)...",
-	}, Run: hmset}
 }
 
 func hmset(c *engine.Call) {
@@ -128,15 +224,6 @@ func hsetPairs(c *engine.Call) (added int, ok bool) {
 	return added, true
 }
 
-func hsetnxRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hsetnx", Arity: 4, Flags: "write denyoom fast", Keys: "1 RW insert",
-		Group: "hash", Since: "2.0.0", Complexity: "O(1)",
-		Summary: "Write the value of field if the hash lacks it",
-		Syntax:  "key field value",
-	}, Run: hsetnx, Fields: keyspace.FieldsWritten}
-}
-
 func hsetnx(c *engine.Call) {
 	key, field, value := c.Bytes(), c.Bytes(), c.Bytes()
 	d, ok := createHash(c, key, keyspace.PairSize(field, value))
@@ -153,29 +240,11 @@ func hsetnx(c *engine.Call) {
 	c.Reply.Int(1)
 }
 
-func hgetRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hget", Arity: 3, Flags: "readonly fast", Keys: "1 RO access",
-		Group: "hash", Since: "2.0.0", Complexity: "O(1)",
-		Summary: "Read the value of field",
-		Syntax:  "key field",
-	}, Element: 2, Run: hget, Fields: keyspace.FieldsRead}
-}
-
 func hget(c *engine.Call) {
 	h, ok := engine.Read[keyspace.Hash](c, c.Bytes())
 	if ok {
 		hashValue(c, h, c.Bytes())
 	}
-}
-
-func hmgetRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hmget", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
-		Group: "hash", Since: "2.0.0", Complexity: "O(N), N fields given",
-		Summary: "Read the values of several fields",
-		Syntax:  "key field [field ...]",
-	}, Run: hmget, Fields: keyspace.FieldsRead}
 }
 
 func hmget(c *engine.Call) {
@@ -200,15 +269,6 @@ func hashValue(c *engine.Call, h *keyspace.Hash, field []byte) {
 	c.Reply.Null()
 }
 
-func hstrlenRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hstrlen", Arity: 3, Flags: "readonly fast", Keys: "1 RO",
-		Group: "hash", Since: "3.2.0", Complexity: "O(1)",
-		Summary: "Length of the value of field in bytes",
-		Syntax:  "key field",
-	}, Run: hstrlen, Fields: keyspace.FieldsRead}
-}
-
 func hstrlen(c *engine.Call) {
 	h, ok := engine.Read[keyspace.Hash](c, c.Bytes())
 	if !ok {
@@ -220,15 +280,6 @@ func hstrlen(c *engine.Call) {
 		n = len(value)
 	}
 	c.Reply.Int(int64(n))
-}
-
-func hexistsRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hexists", Arity: 3, Flags: "readonly fast", Keys: "1 RO",
-		Group: "hash", Since: "2.0.0", Complexity: "O(1)",
-		Summary: "Whether a hash has field",
-		Syntax:  "key field",
-	}, Element: 2, Run: hexists, Fields: keyspace.FieldsRead}
 }
 
 func hexists(c *engine.Call) {
@@ -245,15 +296,6 @@ func hexists(c *engine.Call) {
 	c.Reply.Int(0)
 }
 
-func hlenRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hlen", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
-		Group: "hash", Since: "2.0.0", Complexity: "O(1)",
-		Summary: "Number of fields of a hash",
-		Syntax:  "key",
-	}, Run: hlen}
-}
-
 func hlen(c *engine.Call) {
 	h, ok := engine.Read[keyspace.Hash](c, c.Bytes())
 	switch {
@@ -263,16 +305,6 @@ func hlen(c *engine.Call) {
 	default:
 		c.Reply.Int(int64(h.Len()))
 	}
-}
-
-func hdelRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hdel", Arity: -3, Flags: "write fast", Keys: "1 RW delete",
-		Group: "hash", Since: "2.0.0", Complexity: "O(N), N fields given; times log D in a hash with D deadlines",
-		Summary: "Remove fields from a hash",
-		Syntax:  "key field [field ...]",
-		History: []string{"2.4.0 Several fields"},
-	}, Element: 2, Run: hdel}
 }
 
 func hdel(c *engine.Call) {
@@ -298,16 +330,6 @@ func hdel(c *engine.Call) {
 	c.Reply.Int(int64(deleted))
 }
 
-func hgetallRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hgetall", Arity: 2, Flags: "readonly", Keys: "1 RO access",
-		Group: "hash", Since: "2.0.0", Tips: "nondeterministic_output_order",
-		Complexity: "O(N), N fields of the hash",
-		Summary:    "All fields of a hash with their values",
-		Syntax:     "key",
-	}, Run: hgetall, Batching: engine.BatchAlways, Fields: keyspace.FieldsHidden}
-}
-
 func hgetall(c *engine.Call) {
 	h, ok := engine.Read[keyspace.Hash](c, c.Bytes())
 	if !ok {
@@ -324,27 +346,7 @@ func hgetall(c *engine.Call) {
 	}
 }
 
-func hkeysRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hkeys", Arity: 2, Flags: "readonly", Keys: "1 RO access",
-		Group: "hash", Since: "2.0.0", Tips: "nondeterministic_output_order",
-		Complexity: "O(N), N fields of the hash",
-		Summary:    "All fields of a hash",
-		Syntax:     "key",
-	}, Run: hkeys, Batching: engine.BatchAlways, Fields: keyspace.FieldsHidden}
-}
-
 func hkeys(c *engine.Call) { hashList(c, func(field, _ string) string { return field }) }
-func hvalsRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hvals", Arity: 2, Flags: "readonly", Keys: "1 RO access",
-		Group: "hash", Since: "2.0.0", Tips: "nondeterministic_output_order",
-		Complexity: "O(N), N fields of the hash",
-		Summary:    "All values of a hash",
-		Syntax:     "key",
-	}, Run: hvals, Batching: engine.BatchAlways, Fields: keyspace.FieldsHidden}
-}
-
 func hvals(c *engine.Call) { hashList(c, func(_, value string) string { return value }) }
 
 func hashList(c *engine.Call, part func(field, value string) string) {
@@ -360,15 +362,6 @@ func hashList(c *engine.Call, part func(field, value string) string) {
 	for field, value := range h.All() {
 		c.Reply.BulkString(part(field, value))
 	}
-}
-
-func hincrbyRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hincrby", Arity: 4, Flags: "write denyoom fast", Keys: "1 RW access update",
-		Group: "hash", Since: "2.0.0", Complexity: "O(1)",
-		Summary: "Add increment to the integer in field",
-		Syntax:  "key field increment",
-	}, Element: 2, Run: hincrby, Fields: keyspace.FieldsWritten}
 }
 
 func hincrby(c *engine.Call) {
@@ -397,15 +390,6 @@ func hincrby(c *engine.Call) {
 	c.Touched(engine.ClassHash, field)
 	c.Changed(key, engine.ClassHash, "hincrby")
 	c.Reply.Int(n + by)
-}
-
-func hincrbyfloatRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hincrbyfloat", Arity: 4, Flags: "write denyoom fast", Keys: "1 RW access update",
-		Group: "hash", Since: "2.6.0", Complexity: "O(1)",
-		Summary: "Add increment to the decimal number in field",
-		Syntax:  "key field increment:double",
-	}, Run: hincrbyfloat, Fields: keyspace.FieldsWritten}
 }
 
 func hincrbyfloat(c *engine.Call) {
@@ -440,16 +424,6 @@ func hincrbyfloat(c *engine.Call) {
 	c.Touched(engine.ClassHash, field)
 	c.Changed(key, engine.ClassHash, "hincrbyfloat")
 	c.Reply.Bulk(result)
-}
-
-func hrandfieldRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hrandfield", Arity: -2, Flags: "readonly", Keys: "1 RO access",
-		Group: "hash", Since: "6.2.0", Tips: "nondeterministic_output",
-		Complexity: "O(N), N fields returned",
-		Summary:    "Choose random fields, different ones or, for a negative count, with repetitions",
-		Syntax:     "key options:[count [WITHVALUES]]",
-	}, Run: hrandfield, Fields: keyspace.FieldsSwept}
 }
 
 func hrandfield(c *engine.Call) {
@@ -515,16 +489,6 @@ func hrandfield(c *engine.Call) {
 			return
 		}
 	}
-}
-
-func hscanRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hscan", Arity: -3, Flags: "readonly", Keys: "1 RO access",
-		Group: "hash", Since: "2.8.0", Tips: "nondeterministic_output",
-		Complexity: "O(C), C is COUNT; O(N) for a whole iteration, N fields of the hash",
-		Summary:    "Iterate over the fields of a hash in steps of about COUNT",
-		Syntax:     "key cursor [MATCH pattern] [COUNT count] [NOVALUES]",
-	}, Run: hscan, Fields: keyspace.FieldsHidden}
 }
 
 func hscan(c *engine.Call) {

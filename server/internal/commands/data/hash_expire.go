@@ -11,19 +11,27 @@ import (
 // deadlines.
 func HashExpireCommands() []engine.Command {
 	return append(memberTTLCommands("h", "hash", "7.4.0", "hash fields", timedHash),
-		hgetdelRow(),
-		hgetexRow(),
-		hsetexRow(),
+		engine.Command{Facts: protocol.Facts{
+			Name: "hgetdel", Arity: -5, Flags: "write fast", Keys: "1 RW access delete",
+			Group: "hash", Since: "8.0.0", Complexity: "O(N), N fields given; times log D in a hash with D deadlines",
+			Summary: "Read the values of fields and remove the fields",
+			Syntax:  "key FIELDS fields:(numfields:integer field [field ...])",
+		}, Run: hgetdel, Fields: keyspace.FieldsWritten},
+		engine.Command{Facts: protocol.Facts{
+			Name: "hgetex", Arity: -5, Flags: "write fast", Keys: "1 RW access update",
+			Group: "hash", Since: "8.0.0", Complexity: "O(N log D), N fields given, D with a deadline",
+			Summary: "Read the values of fields and set or remove the deadlines of these fields",
+			Syntax: "key expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] " +
+				"FIELDS fields:(numfields:integer field [field ...])",
+		}, Run: hgetex, Fields: keyspace.FieldsWritten},
+		engine.Command{Facts: protocol.Facts{
+			Name: "hsetex", Arity: -6, Flags: "write denyoom fast", Keys: "1 RW update",
+			Group: "hash", Since: "8.0.0", Complexity: "O(N log D), N fields given, D with a deadline",
+			Summary: "Write the values of fields, with one deadline, on a condition that holds for all of them",
+			Syntax: "key key-condition:[NX|XX]@9.0.0 condition:[FNX|FXX] expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] " +
+				"FIELDS fields:(numfields:integer field value [field value ...])",
+		}, Run: hsetex, Fields: keyspace.FieldsWritten},
 	)
-}
-
-func hgetdelRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hgetdel", Arity: -5, Flags: "write fast", Keys: "1 RW access delete",
-		Group: "hash", Since: "8.0.0", Complexity: "O(N), N fields given; times log D in a hash with D deadlines",
-		Summary: "Read the values of fields and remove the fields",
-		Syntax:  "key FIELDS fields:(numfields:integer field [field ...])",
-	}, Run: hgetdel, Fields: keyspace.FieldsWritten}
 }
 
 func hgetdel(c *engine.Call) {
@@ -60,16 +68,6 @@ func replyField(c *engine.Call, h *keyspace.Hash, field []byte) bool {
 	}
 	c.Reply.BulkString(value)
 	return true
-}
-
-func hgetexRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hgetex", Arity: -5, Flags: "write fast", Keys: "1 RW access update",
-		Group: "hash", Since: "8.0.0", Complexity: "O(N log D), N fields given, D with a deadline",
-		Summary: "Read the values of fields and set or remove the deadlines of these fields",
-		Syntax: "key expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] " +
-			"FIELDS fields:(numfields:integer field [field ...])",
-	}, Run: hgetex, Fields: keyspace.FieldsWritten}
 }
 
 func hgetex(c *engine.Call) {
@@ -211,16 +209,6 @@ func hsetexArgs(c *engine.Call) (o hsetexOptions) {
 		c.Fail("ERR unknown argument")
 	}
 	return o
-}
-
-func hsetexRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "hsetex", Arity: -6, Flags: "write denyoom fast", Keys: "1 RW update",
-		Group: "hash", Since: "8.0.0", Complexity: "O(N log D), N fields given, D with a deadline",
-		Summary: "Write the values of fields, with one deadline, on a condition that holds for all of them",
-		Syntax: "key key-condition:[NX|XX]@9.0.0 condition:[FNX|FXX] expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] " +
-			"FIELDS fields:(numfields:integer field value [field value ...])",
-	}, Run: hsetex, Fields: keyspace.FieldsWritten}
 }
 
 func hsetex(c *engine.Call) {

@@ -17,11 +17,37 @@ import (
 // HyperloglogCommands returns the rows of the HyperLogLog commands.
 func HyperloglogCommands() []engine.Command {
 	return []engine.Command{
-		pfaddRow(),
-		pfcountRow(),
-		pfdebugRow(),
-		pfmergeRow(),
-		pfselftestRow(),
+		{Facts: protocol.Facts{
+			Name: "pfadd", Arity: -2, Flags: "write denyoom fast", Keys: "1 RW insert",
+			Group: "hyperloglog", Since: "2.8.9", Complexity: "O(M), M elements given",
+			Summary: "Add elements to a HyperLogLog",
+			Syntax:  "key [element [element ...]]",
+		}, Run: pfadd},
+		{Facts: protocol.Facts{
+			Name: "pfcount", Arity: -2, Flags: "readonly may_replicate",
+			Keys:  "1..-1 RW access (written when it stores the estimate in the value)",
+			Group: "hyperloglog", Since: "2.8.9",
+			Complexity: "O(1) for one key with a stored estimate, else O(K), K keys of 16384 registers each",
+			Summary:    "Estimate how many different elements were added to HyperLogLogs",
+			Syntax:     "key [key ...]",
+		}, Run: pfcount},
+		{Facts: protocol.Facts{
+			Name: "pfdebug", Arity: 3, Flags: "write denyoom admin", Keys: "2 RW access",
+			Group: "hyperloglog", Since: "2.8.9", System: true, Complexity: "O(1)",
+			Summary: "Inner state of a HyperLogLog, for tests",
+			Syntax:  "subcommand key",
+		}, Run: pfdebug},
+		{Facts: protocol.Facts{
+			Name: "pfmerge", Arity: -2, Flags: "write denyoom", Keys: "1 RW access insert; 2..-1 RO access",
+			Group: "hyperloglog", Since: "2.8.9", Complexity: "O(K), K keys of 16384 registers each",
+			Summary: "Merge HyperLogLogs into destkey",
+			Syntax:  "destkey [sourcekey [sourcekey ...]]",
+		}, Run: pfmerge},
+		{Facts: protocol.Facts{
+			Name: "pfselftest", Arity: 1, Flags: "admin",
+			Group: "hyperloglog", Since: "2.8.9", System: true, Complexity: "O(1), ten million insertions",
+			Summary: "Test the algorithm of HyperLogLogs",
+		}, Run: pfselftest},
 	}
 }
 
@@ -71,15 +97,6 @@ func rewrite(c *engine.Call, e *keyspace.Entry, b []byte) *keyspace.Entry {
 		e, _ = c.DB.WriteString(e, lo, b[lo:hi])
 	}
 	return e
-}
-
-func pfaddRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "pfadd", Arity: -2, Flags: "write denyoom fast", Keys: "1 RW insert",
-		Group: "hyperloglog", Since: "2.8.9", Complexity: "O(M), M elements given",
-		Summary: "Add elements to a HyperLogLog",
-		Syntax:  "key [element [element ...]]",
-	}, Run: pfadd}
 }
 
 func pfadd(c *engine.Call) {
@@ -170,17 +187,6 @@ func hllUnion(c *engine.Call, keys [][]byte) (u *hyperloglog.Union, isDense, ok 
 	return u, isDense, true
 }
 
-func pfcountRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "pfcount", Arity: -2, Flags: "readonly may_replicate",
-		Keys:  "1..-1 RW access (written when it stores the estimate in the value)",
-		Group: "hyperloglog", Since: "2.8.9",
-		Complexity: "O(1) for one key with a stored estimate, else O(K), K keys of 16384 registers each",
-		Summary:    "Estimate how many different elements were added to HyperLogLogs",
-		Syntax:     "key [key ...]",
-	}, Run: pfcount}
-}
-
 // pfcount of one key caches the estimate in the value.
 func pfcount(c *engine.Call) {
 	keys := c.Rest()
@@ -212,15 +218,6 @@ func pfcount(c *engine.Call) {
 	c.Reply.Int(int64(n))
 }
 
-func pfmergeRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "pfmerge", Arity: -2, Flags: "write denyoom", Keys: "1 RW access insert; 2..-1 RO access",
-		Group: "hyperloglog", Since: "2.8.9", Complexity: "O(K), K keys of 16384 registers each",
-		Summary: "Merge HyperLogLogs into destkey",
-		Syntax:  "destkey [sourcekey [sourcekey ...]]",
-	}, Run: pfmerge}
-}
-
 func pfmerge(c *engine.Call) {
 	keys := c.Rest()
 	u, isDense, ok := hllUnion(c, keys)
@@ -249,15 +246,6 @@ func pfmerge(c *engine.Call) {
 	outdateCardinality(c, rewrite(c, e, b))
 	c.Changed(key, engine.ClassString, "pfadd")
 	c.Reply.OK()
-}
-
-func pfdebugRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "pfdebug", Arity: 3, Flags: "write denyoom admin", Keys: "2 RW access",
-		Group: "hyperloglog", Since: "2.8.9", System: true, Complexity: "O(1)",
-		Summary: "Inner state of a HyperLogLog, for tests",
-		Syntax:  "subcommand key",
-	}, Run: pfdebug}
 }
 
 func pfdebug(c *engine.Call) {
@@ -331,14 +319,6 @@ func pfdebugSimd(c *engine.Call, state []byte) {
 	default:
 		c.Reply.Error("ERR Argument must be ON or OFF")
 	}
-}
-
-func pfselftestRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "pfselftest", Arity: 1, Flags: "admin",
-		Group: "hyperloglog", Since: "2.8.9", System: true, Complexity: "O(1), ten million insertions",
-		Summary: "Test the algorithm of HyperLogLogs",
-	}, Run: pfselftest}
 }
 
 // pfselftest adds ten million elements, which takes a second or two, during which

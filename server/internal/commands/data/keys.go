@@ -15,32 +15,189 @@ import (
 // KeyCommands returns the rows of the generic commands on keys.
 func KeyCommands() []engine.Command {
 	return []engine.Command{
-		copyCommandRow(),
-		delRow(),
-		existsRow(),
-		expireRow(),
-		expireatRow(),
-		expiretimeRow(),
-		keysRow(),
-		moveRow(),
-		persistRow(),
-		pexpireRow(),
-		pexpireatRow(),
-		pexpiretimeRow(),
-		pttlRow(),
-		randomkeyRow(),
-		renameRow(),
-		renamenxRow(),
-		clusterscanRow(),
-		scanRow(),
-		touchRow(),
-		ttlRow(),
-		typeCommandRow(),
-		unlinkRow(),
-		dbsizeRow(),
-		flushallRow(),
-		flushdbRow(),
-		swapdbRow(),
+		{Facts: protocol.Facts{
+			Name: "copy", Arity: -3, Databases: protocol.OptionDatabases, Flags: "write denyoom", Keys: "1 RO access; 2 OW update",
+			Group: "generic", Since: "6.2.0",
+			Complexity: "O(1) with copy-on-write; O(N) for a small value of N bytes",
+			Summary:    "Copy the value and the deadline of a key to another key",
+			Syntax:     "source destination [DB destination-db] [REPLACE]",
+		}, Run: copyCommand, OtherDatabases: true},
+		{Facts: protocol.Facts{
+			Name: "del", Arity: -2, Flags: "write", Keys: "1..-1 RM delete",
+			Group: "generic", Since: "1.0.0", Tips: "request_policy:multi_shard response_policy:agg_sum",
+			Complexity: "O(K), K keys given; O(log N) for one with a deadline, N keys that have one",
+			Summary:    "Delete keys with their values",
+			Syntax:     "key [key ...]",
+		}, Run: del},
+		{Facts: protocol.Facts{
+			Name: "exists", Arity: -2, Flags: "readonly fast", Keys: "1..-1 RO",
+			Group: "generic", Since: "1.0.0", Tips: "request_policy:multi_shard response_policy:agg_sum",
+			Complexity: "O(K), K keys given",
+			Summary:    "Number of the given keys that exist, repetitions counted",
+			Syntax:     "key [key ...]",
+			History:    []string{"3.0.3 Several keys"},
+		}, Run: exists},
+		{Facts: protocol.Facts{
+			Name: "expire", Arity: -3, Flags: "write fast", Keys: "1 RW update",
+			Group: "generic", Since: "1.0.0", Complexity: "O(log N), N keys with a deadline",
+			Summary: "Give a key a time to live in seconds",
+			Syntax:  "key seconds condition:[NX|XX|GT|LT]@7.0.0",
+			History: []string{"7.0.0 `NX`, `XX`, `GT`, `LT`"},
+		}, Run: expire},
+		{Facts: protocol.Facts{
+			Name: "expireat", Arity: -3, Flags: "write fast", Keys: "1 RW update",
+			Group: "generic", Since: "1.2.0", Complexity: "O(log N), N keys with a deadline",
+			Summary: "Give a key a deadline, a Unix time in seconds",
+			Syntax:  "key unix-time-seconds condition:[NX|XX|GT|LT]@7.0.0",
+			History: []string{"7.0.0 `NX`, `XX`, `GT`, `LT`"},
+		}, Run: expireat},
+		{Facts: protocol.Facts{
+			Name: "expiretime", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "generic", Since: "7.0.0", Complexity: "O(1)",
+			Summary: "Deadline of a key, a Unix time in seconds",
+			Syntax:  "key",
+		}, Run: expiretime},
+		{Facts: protocol.Facts{
+			Name: "keys", Arity: 2, Flags: "readonly",
+			Group: "generic", Since: "1.0.0", Categories: "keyspace dangerous", Tips: "request_policy:all_shards nondeterministic_output_order",
+			Complexity: "O(N), N keys of the database",
+			Summary:    "All keys that match a pattern",
+			Syntax:     "pattern",
+		}, Run: keys},
+		{Facts: protocol.Facts{
+			Name: "move", Arity: 3, Databases: protocol.SecondDatabase, Flags: "write fast", Keys: "1 RW access update",
+			Group: "generic", Since: "1.0.0", Complexity: "O(log N), N keys with a deadline",
+			Summary: "Move a key to the database db, where it must be absent",
+			Syntax:  "key db",
+		}, Run: move, Batching: engine.BatchNever, OtherDatabases: true},
+		{Facts: protocol.Facts{
+			Name: "persist", Arity: 2, Flags: "write fast", Keys: "1 RW update",
+			Group: "generic", Since: "2.2.0", Complexity: "O(log N), N keys with a deadline",
+			Summary: "Remove the deadline of a key",
+			Syntax:  "key",
+		}, Run: persist},
+		{Facts: protocol.Facts{
+			Name: "pexpire", Arity: -3, Flags: "write fast", Keys: "1 RW update",
+			Group: "generic", Since: "2.6.0", Complexity: "O(log N), N keys with a deadline",
+			Summary: "Give a key a time to live in milliseconds",
+			Syntax:  "key milliseconds condition:[NX|XX|GT|LT]@7.0.0",
+			History: []string{"7.0.0 `NX`, `XX`, `GT`, `LT`"},
+		}, Run: pexpire},
+		{Facts: protocol.Facts{
+			Name: "pexpireat", Arity: -3, Flags: "write fast", Keys: "1 RW update",
+			Group: "generic", Since: "2.6.0", Complexity: "O(log N), N keys with a deadline",
+			Summary: "Give a key a deadline, a Unix time in milliseconds",
+			Syntax:  "key unix-time-milliseconds condition:[NX|XX|GT|LT]@7.0.0",
+			History: []string{"7.0.0 `NX`, `XX`, `GT`, `LT`"},
+		}, Run: pexpireat},
+		{Facts: protocol.Facts{
+			Name: "pexpiretime", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "generic", Since: "7.0.0", Complexity: "O(1)",
+			Summary: "Deadline of a key, a Unix time in milliseconds",
+			Syntax:  "key",
+		}, Run: pexpiretime},
+		{Facts: protocol.Facts{
+			Name: "pttl", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "generic", Since: "2.6.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+			Summary: "Milliseconds until a key expires",
+			Syntax:  "key",
+			History: []string{"2.8.0 -2 for a key that does not exist"},
+		}, Run: pttl},
+		{Facts: protocol.Facts{
+			Name: "randomkey", Arity: 1, Flags: "readonly",
+			Group: "generic", Since: "1.0.0", Tips: "request_policy:all_shards response_policy:special nondeterministic_output", Complexity: "O(1)",
+			Summary: "Choose a random key of the database",
+		}, Run: randomkey, AnyKey: true},
+		{Facts: protocol.Facts{
+			Name: "rename", Arity: 3, Flags: "write", Keys: "1 RW access delete; 2 OW update",
+			Group: "generic", Since: "1.0.0", Complexity: "O(log N), N keys with a deadline",
+			Summary: "Give a key another name, and replace the key that has it",
+			Syntax:  "key newkey",
+		}, Run: rename},
+		{Facts: protocol.Facts{
+			Name: "renamenx", Arity: 3, Flags: "write fast", Keys: "1 RW access delete; 2 OW insert",
+			Group: "generic", Since: "1.0.0", Complexity: "O(log N), N keys with a deadline",
+			Summary: "Give a key another name, if no key has it",
+			Syntax:  "key newkey",
+			History: []string{"3.2.0 Equal names are no error"},
+		}, Run: renamenx},
+		{Facts: protocol.Facts{
+			Name: "clusterscan", Arity: -2, Flags: "readonly", Keys: "1 not_key",
+			Group: "cluster", Since: "9.1.0", Tips: "nondeterministic_output request_policy:special response_policy:special",
+			Complexity: "O(C), C is COUNT; O(N) for a whole iteration, N keys of the node",
+			Summary:    "Iterate over the keys of a cluster in steps of about COUNT",
+			Syntax:     "cursor:string [MATCH match-pattern:pattern] [COUNT count] [TYPE type] [SLOT slot]",
+		}, Run: clusterscan},
+		{Facts: protocol.Facts{
+			Name: "scan", Arity: -2, Flags: "readonly",
+			Group: "generic", Since: "2.8.0", Tips: "nondeterministic_output request_policy:special response_policy:special",
+			Complexity: "O(C), C is COUNT; O(N) for a whole iteration, N keys of the database",
+			Summary:    "Iterate over the keys of the database in steps of about COUNT",
+			Syntax:     "cursor [MATCH pattern] [COUNT count] [TYPE type@6.0.0]",
+			History:    []string{"6.0.0 `TYPE`"},
+		}, Run: scan},
+		{Facts: protocol.Facts{
+			Name: "touch", Arity: -2, Flags: "readonly fast", Keys: "1..-1 RO",
+			Group: "generic", Since: "3.2.1", Tips: "request_policy:multi_shard response_policy:agg_sum",
+			Complexity: "O(K), K keys given",
+			Summary:    "Update the access times of keys, and reply how many there are",
+			Syntax:     "key [key ...]",
+		}, Run: touch, Batching: engine.BatchNever, Touches: true},
+		{Facts: protocol.Facts{
+			Name: "ttl", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "generic", Since: "1.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
+			Summary: "Seconds until a key expires",
+			Syntax:  "key",
+			History: []string{"2.8.0 -2 for a key that does not exist"},
+		}, Run: ttl},
+		{Facts: protocol.Facts{
+			Name: "type", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
+			Group: "generic", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Type of the value of a key",
+			Syntax:  "key",
+		}, Run: typeCommand},
+		{Facts: protocol.Facts{
+			Name: "unlink", Arity: -2, Flags: "write fast", Keys: "1..-1 RM delete",
+			Group: "generic", Since: "4.0.0", Tips: "request_policy:multi_shard response_policy:agg_sum",
+			Complexity: "O(K), K keys given; O(log N) for one with a deadline, N keys that have one",
+			Summary:    "As DEL; large values are garbage collected soon",
+			Syntax:     "key [key ...]",
+		}, Run: unlink},
+		{Facts: protocol.Facts{
+			Name: "dbsize", Arity: 1, Flags: "readonly fast",
+			Group: "server", Since: "1.0.0", Categories: "keyspace", Tips: "request_policy:all_shards response_policy:agg_sum",
+			Complexity: "O(1); O(log N) if any of N keys has a deadline",
+			Summary:    "Number of keys of the database",
+		}, Run: dbsize},
+		{Facts: protocol.Facts{
+			Name: "flushall", Arity: -1, Databases: protocol.AllDatabases, Flags: "write",
+			Group: "server", Since: "1.0.0", Categories: "keyspace dangerous", Tips: "request_policy:all_shards response_policy:all_succeeded",
+			Complexity: "O(D*W), D databases, W keys that clients watch or wait for; the memory is garbage collected",
+			Summary:    "Delete the keys of all databases",
+			Syntax:     "flush-type:[ASYNC@4.0.0|SYNC@6.2.0]",
+			History: []string{
+				"4.0.0 `ASYNC`",
+				"6.2.0 `SYNC`",
+			},
+		}, Run: flushall},
+		{Facts: protocol.Facts{
+			Name: "flushdb", Arity: -1, Flags: "write",
+			Group: "server", Since: "1.0.0", Categories: "keyspace dangerous", Tips: "request_policy:all_shards response_policy:all_succeeded",
+			Complexity: "O(W), W keys that clients watch or wait for; the memory is garbage collected",
+			Summary:    "Delete all keys of the database",
+			Syntax:     "flush-type:[ASYNC@4.0.0|SYNC@6.2.0]",
+			History: []string{
+				"4.0.0 `ASYNC`",
+				"6.2.0 `SYNC`",
+			},
+		}, Run: flushdb},
+		{Facts: protocol.Facts{
+			Name: "swapdb", Arity: 3, Databases: protocol.FirstDatabases, Flags: "write fast",
+			Group: "server", Since: "4.0.0", Categories: "keyspace dangerous",
+			Complexity: "O(W), W keys that clients watch or wait for",
+			Summary:    "Exchange the contents of two databases",
+			Syntax:     "index1 index2",
+		}, Run: swapdb, OtherDatabases: true},
 	}
 }
 
@@ -70,16 +227,6 @@ const (
 	ErrNoKey      = "ERR no such key"
 	errSameObject = "ERR source and destination objects are the same"
 )
-
-func copyCommandRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "copy", Arity: -3, Databases: protocol.OptionDatabases, Flags: "write denyoom", Keys: "1 RO access; 2 OW update",
-		Group: "generic", Since: "6.2.0",
-		Complexity: "O(1) with copy-on-write; O(N) for a small value of N bytes",
-		Summary:    "Copy the value and the deadline of a key to another key",
-		Syntax:     "source destination [DB destination-db] [REPLACE]",
-	}, Run: copyCommand, OtherDatabases: true}
-}
 
 func copyCommand(c *engine.Call) {
 	source, destination := c.Bytes(), c.Bytes()
@@ -118,16 +265,6 @@ func copyCommand(c *engine.Call) {
 	c.Reply.Int(1)
 }
 
-func delRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "del", Arity: -2, Flags: "write", Keys: "1..-1 RM delete",
-		Group: "generic", Since: "1.0.0", Tips: "request_policy:multi_shard response_policy:agg_sum",
-		Complexity: "O(K), K keys given; O(log N) for one with a deadline, N keys that have one",
-		Summary:    "Delete keys with their values",
-		Syntax:     "key [key ...]",
-	}, Run: del}
-}
-
 func del(c *engine.Call) {
 	n := int64(0)
 	for c.More() {
@@ -136,16 +273,6 @@ func del(c *engine.Call) {
 		}
 	}
 	c.Reply.Int(n)
-}
-
-func unlinkRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "unlink", Arity: -2, Flags: "write fast", Keys: "1..-1 RM delete",
-		Group: "generic", Since: "4.0.0", Tips: "request_policy:multi_shard response_policy:agg_sum",
-		Complexity: "O(K), K keys given; O(log N) for one with a deadline, N keys that have one",
-		Summary:    "As DEL; large values are garbage collected soon",
-		Syntax:     "key [key ...]",
-	}, Run: unlink}
 }
 
 // unlink handles UNLINK: it deletes keys, and reports large values to the garbage collection
@@ -164,17 +291,6 @@ func unlink(c *engine.Call) {
 	c.Reply.Int(n)
 }
 
-func existsRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "exists", Arity: -2, Flags: "readonly fast", Keys: "1..-1 RO",
-		Group: "generic", Since: "1.0.0", Tips: "request_policy:multi_shard response_policy:agg_sum",
-		Complexity: "O(K), K keys given",
-		Summary:    "Number of the given keys that exist, repetitions counted",
-		Syntax:     "key [key ...]",
-		History:    []string{"3.0.3 Several keys"},
-	}, Run: exists}
-}
-
 func exists(c *engine.Call) {
 	n := int64(0)
 	for c.More() {
@@ -183,16 +299,6 @@ func exists(c *engine.Call) {
 		}
 	}
 	c.Reply.Int(n)
-}
-
-func touchRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "touch", Arity: -2, Flags: "readonly fast", Keys: "1..-1 RO",
-		Group: "generic", Since: "3.2.1", Tips: "request_policy:multi_shard response_policy:agg_sum",
-		Complexity: "O(K), K keys given",
-		Summary:    "Update the access times of keys, and reply how many there are",
-		Syntax:     "key [key ...]",
-	}, Run: touch, Batching: engine.BatchNever, Touches: true}
 }
 
 func touch(c *engine.Call) {
@@ -205,49 +311,9 @@ func touch(c *engine.Call) {
 	c.Reply.Int(n)
 }
 
-func expireRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "expire", Arity: -3, Flags: "write fast", Keys: "1 RW update",
-		Group: "generic", Since: "1.0.0", Complexity: "O(log N), N keys with a deadline",
-		Summary: "Give a key a time to live in seconds",
-		Syntax:  "key seconds condition:[NX|XX|GT|LT]@7.0.0",
-		History: []string{"7.0.0 `NX`, `XX`, `GT`, `LT`"},
-	}, Run: expire}
-}
-
-func expire(c *engine.Call) { expireKey(c, engine.Seconds) }
-func expireatRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "expireat", Arity: -3, Flags: "write fast", Keys: "1 RW update",
-		Group: "generic", Since: "1.2.0", Complexity: "O(log N), N keys with a deadline",
-		Summary: "Give a key a deadline, a Unix time in seconds",
-		Syntax:  "key unix-time-seconds condition:[NX|XX|GT|LT]@7.0.0",
-		History: []string{"7.0.0 `NX`, `XX`, `GT`, `LT`"},
-	}, Run: expireat}
-}
-
-func expireat(c *engine.Call) { expireKey(c, engine.Seconds|engine.Absolute) }
-func pexpireRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "pexpire", Arity: -3, Flags: "write fast", Keys: "1 RW update",
-		Group: "generic", Since: "2.6.0", Complexity: "O(log N), N keys with a deadline",
-		Summary: "Give a key a time to live in milliseconds",
-		Syntax:  "key milliseconds condition:[NX|XX|GT|LT]@7.0.0",
-		History: []string{"7.0.0 `NX`, `XX`, `GT`, `LT`"},
-	}, Run: pexpire}
-}
-
-func pexpire(c *engine.Call) { expireKey(c, 0) }
-func pexpireatRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "pexpireat", Arity: -3, Flags: "write fast", Keys: "1 RW update",
-		Group: "generic", Since: "2.6.0", Complexity: "O(log N), N keys with a deadline",
-		Summary: "Give a key a deadline, a Unix time in milliseconds",
-		Syntax:  "key unix-time-milliseconds condition:[NX|XX|GT|LT]@7.0.0",
-		History: []string{"7.0.0 `NX`, `XX`, `GT`, `LT`"},
-	}, Run: pexpireat}
-}
-
+func expire(c *engine.Call)    { expireKey(c, engine.Seconds) }
+func expireat(c *engine.Call)  { expireKey(c, engine.Seconds|engine.Absolute) }
+func pexpire(c *engine.Call)   { expireKey(c, 0) }
 func pexpireat(c *engine.Call) { expireKey(c, engine.Absolute) }
 
 // expireOptions are the conditions on which a deadline is set.
@@ -334,15 +400,6 @@ func expireKey(c *engine.Call, unit engine.TimeUnit) {
 	c.Reply.Int(1)
 }
 
-func persistRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "persist", Arity: 2, Flags: "write fast", Keys: "1 RW update",
-		Group: "generic", Since: "2.2.0", Complexity: "O(log N), N keys with a deadline",
-		Summary: "Remove the deadline of a key",
-		Syntax:  "key",
-	}, Run: persist}
-}
-
 func persist(c *engine.Call) {
 	key := c.Bytes()
 	e := c.DB.Edit(key)
@@ -354,47 +411,9 @@ func persist(c *engine.Call) {
 	c.Reply.Int(1)
 }
 
-func ttlRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "ttl", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
-		Group: "generic", Since: "1.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-		Summary: "Seconds until a key expires",
-		Syntax:  "key",
-		History: []string{"2.8.0 -2 for a key that does not exist"},
-	}, Run: ttl}
-}
-
-func ttl(c *engine.Call) { replyTTL(c, engine.Seconds) }
-func pttlRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "pttl", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
-		Group: "generic", Since: "2.6.0", Tips: "nondeterministic_output", Complexity: "O(1)",
-		Summary: "Milliseconds until a key expires",
-		Syntax:  "key",
-		History: []string{"2.8.0 -2 for a key that does not exist"},
-	}, Run: pttl}
-}
-
-func pttl(c *engine.Call) { replyTTL(c, 0) }
-func expiretimeRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "expiretime", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
-		Group: "generic", Since: "7.0.0", Complexity: "O(1)",
-		Summary: "Deadline of a key, a Unix time in seconds",
-		Syntax:  "key",
-	}, Run: expiretime}
-}
-
-func expiretime(c *engine.Call) { replyTTL(c, engine.Seconds|engine.Absolute) }
-func pexpiretimeRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "pexpiretime", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
-		Group: "generic", Since: "7.0.0", Complexity: "O(1)",
-		Summary: "Deadline of a key, a Unix time in milliseconds",
-		Syntax:  "key",
-	}, Run: pexpiretime}
-}
-
+func ttl(c *engine.Call)         { replyTTL(c, engine.Seconds) }
+func pttl(c *engine.Call)        { replyTTL(c, 0) }
+func expiretime(c *engine.Call)  { replyTTL(c, engine.Seconds|engine.Absolute) }
 func pexpiretime(c *engine.Call) { replyTTL(c, engine.Absolute) }
 
 // replyTTL replies a deadline: -2 without a key, -1 without a deadline.
@@ -418,16 +437,6 @@ func replyTTL(c *engine.Call, unit engine.TimeUnit) {
 	c.Reply.Int(ms)
 }
 
-func keysRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "keys", Arity: 2, Flags: "readonly",
-		Group: "generic", Since: "1.0.0", Categories: "keyspace dangerous", Tips: "request_policy:all_shards nondeterministic_output_order",
-		Complexity: "O(N), N keys of the database",
-		Summary:    "All keys that match a pattern",
-		Syntax:     "pattern",
-	}, Run: keys}
-}
-
 func keys(c *engine.Call) {
 	pattern := scanPattern(c.Bytes())
 	var found []string
@@ -440,17 +449,6 @@ func keys(c *engine.Call) {
 	for _, key := range found {
 		c.Reply.BulkString(key)
 	}
-}
-
-func scanRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "scan", Arity: -2, Flags: "readonly",
-		Group: "generic", Since: "2.8.0", Tips: "nondeterministic_output request_policy:special response_policy:special",
-		Complexity: "O(C), C is COUNT; O(N) for a whole iteration, N keys of the database",
-		Summary:    "Iterate over the keys of the database in steps of about COUNT",
-		Syntax:     "cursor [MATCH pattern] [COUNT count] [TYPE type@6.0.0]",
-		History:    []string{"6.0.0 `TYPE`"},
-	}, Run: scan}
 }
 
 func scan(c *engine.Call) {
@@ -528,14 +526,6 @@ func replyKeys(c *engine.Call, cursor string, keys []string) {
 	}
 }
 
-func randomkeyRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "randomkey", Arity: 1, Flags: "readonly",
-		Group: "generic", Since: "1.0.0", Tips: "request_policy:all_shards response_policy:special nondeterministic_output", Complexity: "O(1)",
-		Summary: "Choose a random key of the database",
-	}, Run: randomkey, AnyKey: true}
-}
-
 func randomkey(c *engine.Call) {
 	defer leaveExpired(c)()
 	e := c.DB.Random(c.Rand())
@@ -549,15 +539,6 @@ func randomkey(c *engine.Call) {
 	c.Reply.BulkString(e.Key())
 }
 
-func typeCommandRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "type", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
-		Group: "generic", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Type of the value of a key",
-		Syntax:  "key",
-	}, Run: typeCommand}
-}
-
 func typeCommand(c *engine.Call) {
 	e := c.DB.Look(c.Bytes())
 	if e == nil {
@@ -565,15 +546,6 @@ func typeCommand(c *engine.Call) {
 		return
 	}
 	c.Reply.Status(keyspace.KindOf(e.Value()).String())
-}
-
-func moveRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "move", Arity: 3, Databases: protocol.SecondDatabase, Flags: "write fast", Keys: "1 RW access update",
-		Group: "generic", Since: "1.0.0", Complexity: "O(log N), N keys with a deadline",
-		Summary: "Move a key to the database db, where it must be absent",
-		Syntax:  "key db",
-	}, Run: move, Batching: engine.BatchNever, OtherDatabases: true}
 }
 
 func move(c *engine.Call) {
@@ -598,29 +570,10 @@ func move(c *engine.Call) {
 	c.Reply.Int(1)
 }
 
-func renameRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "rename", Arity: 3, Flags: "write", Keys: "1 RW access delete; 2 OW update",
-		Group: "generic", Since: "1.0.0", Complexity: "O(log N), N keys with a deadline",
-		Summary: "Give a key another name, and replace the key that has it",
-		Syntax:  "key newkey",
-	}, Run: rename}
-}
-
 func rename(c *engine.Call) {
 	if renameKey(c, false) {
 		c.Reply.OK()
 	}
-}
-
-func renamenxRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "renamenx", Arity: 3, Flags: "write fast", Keys: "1 RW access delete; 2 OW insert",
-		Group: "generic", Since: "1.0.0", Complexity: "O(log N), N keys with a deadline",
-		Summary: "Give a key another name, if no key has it",
-		Syntax:  "key newkey",
-		History: []string{"3.2.0 Equal names are no error"},
-	}, Run: renamenx}
 }
 
 func renamenx(c *engine.Call) {
@@ -655,15 +608,6 @@ func renameKey(c *engine.Call, nx bool) bool {
 	return true
 }
 
-func dbsizeRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "dbsize", Arity: 1, Flags: "readonly fast",
-		Group: "server", Since: "1.0.0", Categories: "keyspace", Tips: "request_policy:all_shards response_policy:agg_sum",
-		Complexity: "O(1); O(log N) if any of N keys has a deadline",
-		Summary:    "Number of keys of the database",
-	}, Run: dbsize}
-}
-
 // dbsize leaves out the keys that the timer is about to remove. Redis counts them until it
 // notices them, as zsetd does where no timer removes them.
 func dbsize(c *engine.Call) {
@@ -694,35 +638,7 @@ func flush(c *engine.Call, dbs ...*keyspace.DB) {
 	c.Reply.OK()
 }
 
-func flushdbRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "flushdb", Arity: -1, Flags: "write",
-		Group: "server", Since: "1.0.0", Categories: "keyspace dangerous", Tips: "request_policy:all_shards response_policy:all_succeeded",
-		Complexity: "O(W), W keys that clients watch or wait for; the memory is garbage collected",
-		Summary:    "Delete all keys of the database",
-		Syntax:     "flush-type:[ASYNC@4.0.0|SYNC@6.2.0]",
-		History: []string{
-			"4.0.0 `ASYNC`",
-			"6.2.0 `SYNC`",
-		},
-	}, Run: flushdb}
-}
-
 func flushdb(c *engine.Call) { flush(c, c.DB) }
-
-func flushallRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "flushall", Arity: -1, Databases: protocol.AllDatabases, Flags: "write",
-		Group: "server", Since: "1.0.0", Categories: "keyspace dangerous", Tips: "request_policy:all_shards response_policy:all_succeeded",
-		Complexity: "O(D*W), D databases, W keys that clients watch or wait for; the memory is garbage collected",
-		Summary:    "Delete the keys of all databases",
-		Syntax:     "flush-type:[ASYNC@4.0.0|SYNC@6.2.0]",
-		History: []string{
-			"4.0.0 `ASYNC`",
-			"6.2.0 `SYNC`",
-		},
-	}, Run: flushall}
-}
 
 func flushall(c *engine.Call) {
 	var dbs []*keyspace.DB
@@ -730,16 +646,6 @@ func flushall(c *engine.Call) {
 		dbs = append(dbs, c.Engine.Keys.DB(i))
 	}
 	flush(c, dbs...)
-}
-
-func swapdbRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "swapdb", Arity: 3, Databases: protocol.FirstDatabases, Flags: "write fast",
-		Group: "server", Since: "4.0.0", Categories: "keyspace dangerous",
-		Complexity: "O(W), W keys that clients watch or wait for",
-		Summary:    "Exchange the contents of two databases",
-		Syntax:     "index1 index2",
-	}, Run: swapdb, OtherDatabases: true}
 }
 
 func swapdb(c *engine.Call) {

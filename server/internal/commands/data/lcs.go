@@ -15,15 +15,6 @@ type lcsOptions struct {
 	minLength                 int64
 }
 
-func lcsRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "lcs", Arity: -3, Flags: "readonly", Keys: "1..+1 RO access",
-		Group: "string", Since: "7.0.0", Complexity: "O(N*M), N and M bytes of the two strings",
-		Summary: "Longest common subsequence of two strings, its length, or its matching ranges",
-		Syntax:  "key1 key2 [LEN] [IDX] [MINMATCHLEN min-match-len:integer] [WITHMATCHLEN]",
-	}, Run: longestCommon}
-}
-
 // longestCommon handles LCS. Package lcs has the algorithm.
 func longestCommon(c *engine.Call) {
 	var texts [2][]byte

@@ -13,30 +13,175 @@ import (
 // ListCommands returns the rows of the list commands.
 func ListCommands() []engine.Command {
 	return []engine.Command{
-		blmoveRow(),
-		blmovemRow(),
-		blmpopRow(),
-		blpopRow(),
-		brpopRow(),
-		brpoplpushRow(),
-		lindexRow(),
-		linsertRow(),
-		llenRow(),
-		lmoveRow(),
-		lmovemRow(),
-		lmpopRow(),
-		lpopRow(),
-		lposRow(),
-		lpushRow(),
-		lpushxRow(),
-		lrangeRow(),
-		lremRow(),
-		lsetRow(),
-		ltrimRow(),
-		rpopRow(),
-		rpoplpushRow(),
-		rpushRow(),
-		rpushxRow(),
+		{Facts: protocol.Facts{
+			Name: "blmove", Arity: 6, Flags: "write denyoom blocking", Keys: "1 RW access delete; 2 RW insert",
+			Group: "list", Since: "6.2.0", Complexity: "O(1)",
+			Summary: "As LMOVE, and wait up to timeout seconds for an element",
+			Syntax:  "source destination wherefrom:LEFT|RIGHT whereto:LEFT|RIGHT timeout",
+		}, Run: blmove},
+		{Facts: protocol.Facts{
+			Name: "blmovem", Arity: -6, Flags: "write denyoom blocking", Keys: "1 RW access delete; 2 RW insert",
+			Group: "list", Since: "8.10.0", Complexity: "O(N), N elements moved",
+			Summary: "As LMOVEM, and wait up to timeout seconds for the elements",
+			Syntax:  "source destination wherefrom:LEFT|RIGHT whereto:LEFT|RIGHT timeout how-many:[selector:(COUNT count | EXACTLY exactly:integer) ordering:OBO|BULK]",
+		}, Run: blmovem},
+		{Facts: protocol.Facts{
+			Name: "blmpop", Arity: -5, Flags: "write blocking", Keys: "2# RW access delete",
+			Group: "list", Since: "7.0.0",
+			Complexity: "O(K + M), K keys, M elements returned",
+			Summary:    "As LMPOP, and wait up to timeout seconds for an element",
+			Syntax:     "timeout numkeys key [key ...] where:LEFT|RIGHT [COUNT count]",
+		}, Run: blmpop},
+		{Facts: protocol.Facts{
+			Name: "blpop", Arity: -3, Flags: "write blocking", Keys: "1..-2 RW access delete",
+			Group: "list", Since: "2.0.0", Complexity: "O(K), K keys",
+			Summary: "Remove the first element of the first list with elements, and wait up to timeout seconds for one",
+			Syntax:  "key [key ...] timeout",
+			History: []string{"6.0.0 `timeout` with a fraction"},
+		}, Run: blpop},
+		{Facts: protocol.Facts{
+			Name: "brpop", Arity: -3, Flags: "write blocking", Keys: "1..-2 RW access delete",
+			Group: "list", Since: "2.0.0", Complexity: "O(K), K keys",
+			Summary: "Remove the last element of the first list with elements, and wait up to timeout seconds for one",
+			Syntax:  "key [key ...] timeout",
+			History: []string{"6.0.0 `timeout` with a fraction"},
+		}, Run: brpop},
+		{Facts: protocol.Facts{
+			Name: "brpoplpush", Arity: 4, Flags: "write denyoom blocking",
+			Keys:  "1 RW access delete; 2 RW insert",
+			Group: "list", Since: "2.2.0", Deprecated: "6.2.0", ReplacedBy: "`BLMOVE source destination RIGHT LEFT timeout`",
+			Complexity: "O(1)",
+			Summary:    "As RPOPLPUSH, and wait up to timeout seconds for an element",
+			Syntax:     "source destination timeout",
+			History:    []string{"6.0.0 `timeout` with a fraction"},
+		}, Run: brpoplpush},
+		{Facts: protocol.Facts{
+			Name: "lindex", Arity: 3, Flags: "readonly", Keys: "1 RO access",
+			Group: "list", Since: "1.0.0",
+			Complexity: "O(N), N chunks of 4 KB between index and the nearer end",
+			Summary:    "Read the element at index",
+			Syntax:     "key index",
+		}, Run: lindex},
+		{Facts: protocol.Facts{
+			Name: "linsert", Arity: 5, Flags: "write denyoom", Keys: "1 RW insert",
+			Group: "list", Since: "2.2.0",
+			Complexity: "O(N), N elements up to pivot",
+			Summary:    "Insert an element before or after the first one that equals pivot",
+			Syntax:     "key where:BEFORE|AFTER pivot element",
+		}, Run: linsert},
+		{Facts: protocol.Facts{
+			Name: "llen", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
+			Group: "list", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Number of elements of a list",
+			Syntax:  "key",
+		}, Run: llen},
+		{Facts: protocol.Facts{
+			Name: "lmove", Arity: 5, Flags: "write denyoom", Keys: "1 RW access delete; 2 RW insert",
+			Group: "list", Since: "6.2.0", Complexity: "O(1)",
+			Summary: "Move an element from an end of one list to an end of another, or of the same one",
+			Syntax:  "source destination wherefrom:LEFT|RIGHT whereto:LEFT|RIGHT",
+		}, Run: lmove},
+		{Facts: protocol.Facts{
+			Name: "lmovem", Arity: -5, Flags: "write denyoom", Keys: "1 RW access delete; 2 RW insert",
+			Group: "list", Since: "8.10.0", Complexity: "O(N), N elements moved",
+			Summary: "Move elements from an end of one list to an end of another, or of the same one",
+			Syntax:  "source destination wherefrom:LEFT|RIGHT whereto:LEFT|RIGHT how-many:[selector:(COUNT count | EXACTLY exactly:integer) ordering:OBO|BULK]",
+		}, Run: lmovem},
+		{Facts: protocol.Facts{
+			Name: "lmpop", Arity: -4, Flags: "write", Keys: "1# RW access delete",
+			Group: "list", Since: "7.0.0",
+			Complexity: "O(K + M), K keys, M elements returned",
+			Summary:    "Remove up to count elements from an end of the first list that has any",
+			Syntax:     "numkeys key [key ...] where:LEFT|RIGHT [COUNT count]",
+		}, Run: lmpop},
+		{Facts: protocol.Facts{
+			Name: "lpop", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
+			Group: "list", Since: "1.0.0", Complexity: "O(N), N elements returned",
+			Summary: "Remove elements from the beginning of a list",
+			Syntax:  "key [count@6.2.0]",
+			History: []string{"6.2.0 `count`"},
+		}, Run: lpop},
+		{Facts: protocol.Facts{
+			Name: "lpos", Arity: -3, Flags: "readonly", Keys: "1 RO access",
+			Group: "list", Since: "6.0.6",
+			Complexity: "O(N), N elements compared, at most MAXLEN",
+			Summary:    "Indexes of the elements that equal element",
+			Syntax:     "key element [RANK rank] [COUNT num-matches] [MAXLEN len]",
+		}, Run: lpos},
+		{Facts: protocol.Facts{
+			Name: "lpush", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW insert",
+			Group: "list", Since: "1.0.0",
+			Complexity: "O(N), N elements given",
+			Summary:    "Add elements to the beginning of a list, one after the other",
+			Syntax:     "key element [element ...]",
+			History:    []string{"2.4.0 Several elements"},
+		}, Run: lpush},
+		{Facts: protocol.Facts{
+			Name: "lpushx", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW insert",
+			Group: "list", Since: "2.2.0",
+			Complexity: "O(N), N elements given",
+			Summary:    "As LPUSH, for a list that exists",
+			Syntax:     "key element [element ...]",
+			History:    []string{"4.0.0 Several elements"},
+		}, Run: lpushx},
+		{Facts: protocol.Facts{
+			Name: "lrange", Arity: 4, Flags: "readonly", Keys: "1 RO access",
+			Group: "list", Since: "1.0.0",
+			Complexity: "O(S + N), S chunks of 4 KB between start and the nearer end, N elements returned",
+			Summary:    "Read the elements from start to stop",
+			Syntax:     "key start stop",
+		}, Run: lrange},
+		{Facts: protocol.Facts{
+			Name: "lrem", Arity: 4, Flags: "write", Keys: "1 RW delete",
+			Group: "list", Since: "1.0.0",
+			Complexity: "O(N), N elements of the list",
+			Summary:    "Remove up to count elements that equal element, from either end, or all of them",
+			Syntax:     "key count element",
+		}, Run: lrem},
+		{Facts: protocol.Facts{
+			Name: "lset", Arity: 4, Flags: "write denyoom", Keys: "1 RW update",
+			Group: "list", Since: "1.0.0",
+			Complexity: "O(N), N chunks of 4 KB between index and the nearer end",
+			Summary:    "Replace the element at index",
+			Syntax:     "key index element",
+		}, Run: lset},
+		{Facts: protocol.Facts{
+			Name: "ltrim", Arity: 4, Flags: "write", Keys: "1 RW delete",
+			Group: "list", Since: "1.0.0",
+			Complexity: "O(N), N elements removed",
+			Summary:    "Remove all elements except those from start to stop",
+			Syntax:     "key start stop",
+		}, Run: ltrim},
+		{Facts: protocol.Facts{
+			Name: "rpop", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
+			Group: "list", Since: "1.0.0", Complexity: "O(N), N elements returned",
+			Summary: "Remove elements from the end of a list",
+			Syntax:  "key [count@6.2.0]",
+			History: []string{"6.2.0 `count`"},
+		}, Run: rpop},
+		{Facts: protocol.Facts{
+			Name: "rpoplpush", Arity: 3, Flags: "write denyoom", Keys: "1 RW access delete; 2 RW insert",
+			Group: "list", Since: "1.2.0", Deprecated: "6.2.0", ReplacedBy: "`LMOVE source destination RIGHT LEFT`",
+			Complexity: "O(1)",
+			Summary:    "Move the last element of one list to the beginning of another",
+			Syntax:     "source destination",
+		}, Run: rpoplpush},
+		{Facts: protocol.Facts{
+			Name: "rpush", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW insert",
+			Group: "list", Since: "1.0.0",
+			Complexity: "O(N), N elements given",
+			Summary:    "Add elements to the end of a list",
+			Syntax:     "key element [element ...]",
+			History:    []string{"2.4.0 Several elements"},
+		}, Run: rpush},
+		{Facts: protocol.Facts{
+			Name: "rpushx", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW insert",
+			Group: "list", Since: "2.2.0",
+			Complexity: "O(N), N elements given",
+			Summary:    "As RPUSH, for a list that exists",
+			Syntax:     "key element [element ...]",
+			History:    []string{"4.0.0 Several elements"},
+		}, Run: rpushx},
 	}
 }
 
@@ -86,15 +231,6 @@ func (s side) popped() string {
 		return "lpop"
 	}
 	return "rpop"
-}
-
-func blmoveRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "blmove", Arity: 6, Flags: "write denyoom blocking", Keys: "1 RW access delete; 2 RW insert",
-		Group: "list", Since: "6.2.0", Complexity: "O(1)",
-		Summary: "As LMOVE, and wait up to timeout seconds for an element",
-		Syntax:  "source destination wherefrom:LEFT|RIGHT whereto:LEFT|RIGHT timeout",
-	}, Run: blmove}
 }
 
 // blmove is BLMOVE source destination LEFT|RIGHT LEFT|RIGHT timeout.
@@ -164,16 +300,6 @@ func (m listMove) element(c *engine.Call, source, destination []byte) bool {
 	c.Followed(source, engine.ClassList, m.from.popped())
 	c.Reply.Bulk(b)
 	return true
-}
-
-func blmpopRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "blmpop", Arity: -5, Flags: "write blocking", Keys: "2# RW access delete",
-		Group: "list", Since: "7.0.0",
-		Complexity: "O(K + M), K keys, M elements returned",
-		Summary:    "As LMPOP, and wait up to timeout seconds for an element",
-		Syntax:     "timeout numkeys key [key ...] where:LEFT|RIGHT [COUNT count]",
-	}, Run: blmpop}
 }
 
 // blmpop is BLMPOP timeout numkeys key [key ...] LEFT|RIGHT [COUNT count].
@@ -256,28 +382,8 @@ func popRange(c *engine.Call, key []byte, l *sequence.List, from side, count int
 	c.Changed(key, engine.ClassList, from.popped())
 }
 
-func blpopRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "blpop", Arity: -3, Flags: "write blocking", Keys: "1..-2 RW access delete",
-		Group: "list", Since: "2.0.0", Complexity: "O(K), K keys",
-		Summary: "Remove the first element of the first list with elements, and wait up to timeout seconds for one",
-		Syntax:  "key [key ...] timeout",
-		History: []string{"6.0.0 `timeout` with a fraction"},
-	}, Run: blpop}
-}
-
 // blpop is BLPOP key [key ...] timeout.
 func blpop(c *engine.Call) { popOrWait(c, left) }
-
-func brpopRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "brpop", Arity: -3, Flags: "write blocking", Keys: "1..-2 RW access delete",
-		Group: "list", Since: "2.0.0", Complexity: "O(K), K keys",
-		Summary: "Remove the last element of the first list with elements, and wait up to timeout seconds for one",
-		Syntax:  "key [key ...] timeout",
-		History: []string{"6.0.0 `timeout` with a fraction"},
-	}, Run: brpop}
-}
 
 // brpop is BRPOP key [key ...] timeout.
 func brpop(c *engine.Call) { popOrWait(c, right) }
@@ -306,32 +412,10 @@ func popOrWait(c *engine.Call, from side) {
 	c.Wait(deadline, keyspace.KindList, (*protocol.Reply).NullArray, keys...)
 }
 
-func brpoplpushRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "brpoplpush", Arity: 4, Flags: "write denyoom blocking",
-		Keys:  "1 RW access delete; 2 RW insert",
-		Group: "list", Since: "2.2.0", Deprecated: "6.2.0", ReplacedBy: "`BLMOVE source destination RIGHT LEFT timeout`",
-		Complexity: "O(1)",
-		Summary:    "As RPOPLPUSH, and wait up to timeout seconds for an element",
-		Syntax:     "source destination timeout",
-		History:    []string{"6.0.0 `timeout` with a fraction"},
-	}, Run: brpoplpush}
-}
-
 // brpoplpush is BRPOPLPUSH source destination timeout.
 func brpoplpush(c *engine.Call) {
 	source, destination := c.Bytes(), c.Bytes()
 	moveOrWait(c, source, destination, listMove{right, left, sequence.Rpoplpush})
-}
-
-func lindexRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "lindex", Arity: 3, Flags: "readonly", Keys: "1 RO access",
-		Group: "list", Since: "1.0.0",
-		Complexity: "O(N), N chunks of 4 KB between index and the nearer end",
-		Summary:    "Read the element at index",
-		Syntax:     "key index",
-	}, Run: lindex}
 }
 
 // lindex is LINDEX key index.
@@ -363,16 +447,6 @@ func index(i int64, n int) (int, bool) {
 		i += int64(n)
 	}
 	return int(i), 0 <= i && i < int64(n)
-}
-
-func linsertRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "linsert", Arity: 5, Flags: "write denyoom", Keys: "1 RW insert",
-		Group: "list", Since: "2.2.0",
-		Complexity: "O(N), N elements up to pivot",
-		Summary:    "Insert an element before or after the first one that equals pivot",
-		Syntax:     "key where:BEFORE|AFTER pivot element",
-	}, Run: linsert}
 }
 
 // linsert is LINSERT key BEFORE|AFTER pivot element.
@@ -414,15 +488,6 @@ func linsert(c *engine.Call) {
 	c.Reply.Int(int64(l.Len()))
 }
 
-func llenRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "llen", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
-		Group: "list", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Number of elements of a list",
-		Syntax:  "key",
-	}, Run: llen}
-}
-
 // llen is LLEN key.
 func llen(c *engine.Call) {
 	key := c.Bytes()
@@ -435,15 +500,6 @@ func llen(c *engine.Call) {
 	}
 }
 
-func lmoveRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "lmove", Arity: 5, Flags: "write denyoom", Keys: "1 RW access delete; 2 RW insert",
-		Group: "list", Since: "6.2.0", Complexity: "O(1)",
-		Summary: "Move an element from an end of one list to an end of another, or of the same one",
-		Syntax:  "source destination wherefrom:LEFT|RIGHT whereto:LEFT|RIGHT",
-	}, Run: lmove}
-}
-
 // lmove is LMOVE source destination LEFT|RIGHT LEFT|RIGHT.
 func lmove(c *engine.Call) {
 	source, destination := c.Bytes(), c.Bytes()
@@ -451,16 +507,6 @@ func lmove(c *engine.Call) {
 	if c.OK() && !m.element(c, source, destination) {
 		c.Reply.Null()
 	}
-}
-
-func lmpopRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "lmpop", Arity: -4, Flags: "write", Keys: "1# RW access delete",
-		Group: "list", Since: "7.0.0",
-		Complexity: "O(K + M), K keys, M elements returned",
-		Summary:    "Remove up to count elements from an end of the first list that has any",
-		Syntax:     "numkeys key [key ...] where:LEFT|RIGHT [COUNT count]",
-	}, Run: lmpop}
 }
 
 // lmpop is LMPOP numkeys key [key ...] LEFT|RIGHT [COUNT count].
@@ -471,28 +517,8 @@ func lmpop(c *engine.Call) {
 	}
 }
 
-func lpopRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "lpop", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
-		Group: "list", Since: "1.0.0", Complexity: "O(N), N elements returned",
-		Summary: "Remove elements from the beginning of a list",
-		Syntax:  "key [count@6.2.0]",
-		History: []string{"6.2.0 `count`"},
-	}, Run: lpop}
-}
-
 // lpop is LPOP key [count].
 func lpop(c *engine.Call) { pop(c, left) }
-
-func rpopRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "rpop", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
-		Group: "list", Since: "1.0.0", Complexity: "O(N), N elements returned",
-		Summary: "Remove elements from the end of a list",
-		Syntax:  "key [count@6.2.0]",
-		History: []string{"6.2.0 `count`"},
-	}, Run: rpop}
-}
 
 // rpop is RPOP key [count].
 func rpop(c *engine.Call) { pop(c, right) }
@@ -569,16 +595,6 @@ func negatableInt(c *engine.Call) int64 {
 	return n
 }
 
-func lposRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "lpos", Arity: -3, Flags: "readonly", Keys: "1 RO access",
-		Group: "list", Since: "6.0.6",
-		Complexity: "O(N), N elements compared, at most MAXLEN",
-		Summary:    "Indexes of the elements that equal element",
-		Syntax:     "key element [RANK rank] [COUNT num-matches] [MAXLEN len]",
-	}, Run: lpos}
-}
-
 // lpos is LPOS key element [RANK rank] [COUNT num-matches] [MAXLEN len].
 func lpos(c *engine.Call) {
 	key, b := c.Bytes(), c.Bytes()
@@ -642,30 +658,8 @@ func (o *lposOptions) search(l *sequence.List, b []byte) (found []int) {
 	return found
 }
 
-func lpushRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "lpush", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW insert",
-		Group: "list", Since: "1.0.0",
-		Complexity: "O(N), N elements given",
-		Summary:    "Add elements to the beginning of a list, one after the other",
-		Syntax:     "key element [element ...]",
-		History:    []string{"2.4.0 Several elements"},
-	}, Run: lpush}
-}
-
 // lpush is LPUSH key element [element ...].
 func lpush(c *engine.Call) { push(c, left, false) }
-
-func lpushxRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "lpushx", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW insert",
-		Group: "list", Since: "2.2.0",
-		Complexity: "O(N), N elements given",
-		Summary:    "As LPUSH, for a list that exists",
-		Syntax:     "key element [element ...]",
-		History:    []string{"4.0.0 Several elements"},
-	}, Run: lpushx}
-}
 
 // lpushx is LPUSHX key element [element ...].
 func lpushx(c *engine.Call) { push(c, left, true) }
@@ -691,16 +685,6 @@ func push(c *engine.Call, to side, existing bool) {
 	l.Fit(c.Limits().ListMaxListpackSize)
 	c.Changed(key, engine.ClassList, to.pushed())
 	c.Reply.Int(int64(l.Len()))
-}
-
-func lrangeRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "lrange", Arity: 4, Flags: "readonly", Keys: "1 RO access",
-		Group: "list", Since: "1.0.0",
-		Complexity: "O(S + N), S chunks of 4 KB between start and the nearer end, N elements returned",
-		Summary:    "Read the elements from start to stop",
-		Syntax:     "key start stop",
-	}, Run: lrange}
 }
 
 // lrange is LRANGE key start stop.
@@ -745,16 +729,6 @@ func span(start, stop int64, n int) (first, count int) {
 	return int(start), int(stop-start) + 1
 }
 
-func lremRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "lrem", Arity: 4, Flags: "write", Keys: "1 RW delete",
-		Group: "list", Since: "1.0.0",
-		Complexity: "O(N), N elements of the list",
-		Summary:    "Remove up to count elements that equal element, from either end, or all of them",
-		Syntax:     "key count element",
-	}, Run: lrem}
-}
-
 // errLowest is the error for the lowest integer where its absolute value is needed.
 const errLowest = "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807"
 
@@ -780,16 +754,6 @@ func lrem(c *engine.Call) {
 		c.Changed(key, engine.ClassList, "lrem")
 	}
 	c.Reply.Int(int64(n))
-}
-
-func lsetRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "lset", Arity: 4, Flags: "write denyoom", Keys: "1 RW update",
-		Group: "list", Since: "1.0.0",
-		Complexity: "O(N), N chunks of 4 KB between index and the nearer end",
-		Summary:    "Replace the element at index",
-		Syntax:     "key index element",
-	}, Run: lset}
 }
 
 // lset is LSET key index element.
@@ -819,16 +783,6 @@ func lset(c *engine.Call) {
 	c.Reply.OK()
 }
 
-func ltrimRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "ltrim", Arity: 4, Flags: "write", Keys: "1 RW delete",
-		Group: "list", Since: "1.0.0",
-		Complexity: "O(N), N elements removed",
-		Summary:    "Remove all elements except those from start to stop",
-		Syntax:     "key start stop",
-	}, Run: ltrim}
-}
-
 // ltrim is LTRIM key start stop.
 func ltrim(c *engine.Call) {
 	key, start, stop := c.Bytes(), c.Int(), c.Int()
@@ -849,16 +803,6 @@ func ltrim(c *engine.Call) {
 	c.Reply.OK()
 }
 
-func rpoplpushRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "rpoplpush", Arity: 3, Flags: "write denyoom", Keys: "1 RW access delete; 2 RW insert",
-		Group: "list", Since: "1.2.0", Deprecated: "6.2.0", ReplacedBy: "`LMOVE source destination RIGHT LEFT`",
-		Complexity: "O(1)",
-		Summary:    "Move the last element of one list to the beginning of another",
-		Syntax:     "source destination",
-	}, Run: rpoplpush}
-}
-
 // rpoplpush is RPOPLPUSH source destination.
 func rpoplpush(c *engine.Call) {
 	source, destination := c.Bytes(), c.Bytes()
@@ -867,30 +811,8 @@ func rpoplpush(c *engine.Call) {
 	}
 }
 
-func rpushRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "rpush", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW insert",
-		Group: "list", Since: "1.0.0",
-		Complexity: "O(N), N elements given",
-		Summary:    "Add elements to the end of a list",
-		Syntax:     "key element [element ...]",
-		History:    []string{"2.4.0 Several elements"},
-	}, Run: rpush}
-}
-
 // rpush is RPUSH key element [element ...].
 func rpush(c *engine.Call) { push(c, right, false) }
-
-func rpushxRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "rpushx", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW insert",
-		Group: "list", Since: "2.2.0",
-		Complexity: "O(N), N elements given",
-		Summary:    "As RPUSH, for a list that exists",
-		Syntax:     "key element [element ...]",
-		History:    []string{"4.0.0 Several elements"},
-	}, Run: rpushx}
-}
 
 // rpushx is RPUSHX key element [element ...].
 func rpushx(c *engine.Call) { push(c, right, true) }

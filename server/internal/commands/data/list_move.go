@@ -11,15 +11,6 @@ import (
 
 // LMOVEM and BLMOVEM, after their pages at redis.io/docs/latest/commands.
 
-func lmovemRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "lmovem", Arity: -5, Flags: "write denyoom", Keys: "1 RW access delete; 2 RW insert",
-		Group: "list", Since: "8.10.0", Complexity: "O(N), N elements moved",
-		Summary: "Move elements from an end of one list to an end of another, or of the same one",
-		Syntax:  "source destination wherefrom:LEFT|RIGHT whereto:LEFT|RIGHT how-many:[selector:(COUNT count | EXACTLY exactly:integer) ordering:OBO|BULK]",
-	}, Run: lmovem}
-}
-
 func lmovem(c *engine.Call) {
 	o := parseMoveEnds(c)
 	o.parseHowMany(c)
@@ -31,15 +22,6 @@ func lmovem(c *engine.Call) {
 	} else {
 		c.Reply.Array(0)
 	}
-}
-
-func blmovemRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "blmovem", Arity: -6, Flags: "write denyoom blocking", Keys: "1 RW access delete; 2 RW insert",
-		Group: "list", Since: "8.10.0", Complexity: "O(N), N elements moved",
-		Summary: "As LMOVEM, and wait up to timeout seconds for the elements",
-		Syntax:  "source destination wherefrom:LEFT|RIGHT whereto:LEFT|RIGHT timeout how-many:[selector:(COUNT count | EXACTLY exactly:integer) ordering:OBO|BULK]",
-	}, Run: blmovem}
 }
 
 func blmovem(c *engine.Call) {

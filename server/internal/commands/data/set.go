@@ -13,23 +13,122 @@ import (
 // SetCommands returns the rows of the set commands.
 func SetCommands() []engine.Command {
 	return []engine.Command{
-		saddRow(),
-		scardRow(),
-		sdiffRow(),
-		sdiffstoreRow(),
-		sinterRow(),
-		sintercardRow(),
-		sinterstoreRow(),
-		sismemberRow(),
-		smembersRow(),
-		smismemberRow(),
-		smoveRow(),
-		spopRow(),
-		srandmemberRow(),
-		sremRow(),
-		sscanRow(),
-		sunionRow(),
-		sunionstoreRow(),
+		{Facts: protocol.Facts{
+			Name: "sadd", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW insert",
+			Group: "set", Since: "1.0.0",
+			Complexity: "O(N), N members given",
+			Summary:    "Add members to a set",
+			Syntax:     "key member [member ...]",
+			History:    []string{"2.4.0 Several members"},
+		}, Element: 2, Run: sadd},
+		{Facts: protocol.Facts{
+			Name: "scard", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
+			Group: "set", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Number of members of a set",
+			Syntax:  "key",
+		}, Run: scard},
+		{Facts: protocol.Facts{
+			Name: "sdiff", Arity: -2, Flags: "readonly", Keys: "1..-1 RO access",
+			Group: "set", Since: "1.0.0", Tips: "nondeterministic_output_order",
+			Complexity: "O(N), N members of all sets",
+			Summary:    "Members of the first set that no other set has",
+			Syntax:     "key [key ...]",
+		}, Run: sdiff},
+		{Facts: protocol.Facts{
+			Name: "sdiffstore", Arity: -3, Flags: "write denyoom", Keys: "1 OW update; 2..-1 RO access",
+			Group: "set", Since: "1.0.0", Complexity: "O(N), N members of all sets",
+			Summary: "Store the result of SDIFF in destination",
+			Syntax:  "destination key [key ...]",
+		}, Run: sdiffstore},
+		{Facts: protocol.Facts{
+			Name: "sinter", Arity: -2, Flags: "readonly", Keys: "1..-1 RO access",
+			Group: "set", Since: "1.0.0", Tips: "nondeterministic_output_order",
+			Complexity: "O(N*K), N members of the smallest set, K sets",
+			Summary:    "Members that all sets have",
+			Syntax:     "key [key ...]",
+		}, Run: sinter},
+		{Facts: protocol.Facts{
+			Name: "sintercard", Arity: -3, Flags: "readonly", Keys: "1# RO access",
+			Group: "set", Since: "7.0.0",
+			Complexity: "O(N*K), N members of the smallest set, K sets",
+			Summary:    "Number of members that all sets have, counted up to limit",
+			Syntax:     "numkeys key [key ...] [LIMIT limit]",
+		}, Run: sintercard},
+		{Facts: protocol.Facts{
+			Name: "sinterstore", Arity: -3, Flags: "write denyoom", Keys: "1 OW update; 2..-1 RO access",
+			Group: "set", Since: "1.0.0",
+			Complexity: "O(N*K), N members of the smallest set, K sets",
+			Summary:    "Store the result of SINTER in destination",
+			Syntax:     "destination key [key ...]",
+		}, Run: sinterstore},
+		{Facts: protocol.Facts{
+			Name: "sismember", Arity: 3, Flags: "readonly fast", Keys: "1 RO",
+			Group: "set", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Whether a set has member",
+			Syntax:  "key member",
+		}, Element: 2, Run: sismember},
+		{Facts: protocol.Facts{
+			Name: "smembers", Arity: 2, Flags: "readonly", Keys: "1 RO access",
+			Group: "set", Since: "1.0.0", Tips: "nondeterministic_output_order",
+			Complexity: "O(N), N members of the set",
+			Summary:    "All members of a set",
+			Syntax:     "key",
+		}, Run: smembers, Batching: engine.BatchAlways},
+		{Facts: protocol.Facts{
+			Name: "smismember", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "set", Since: "6.2.0", Complexity: "O(N), N members given",
+			Summary: "Whether a set has each of the members",
+			Syntax:  "key member [member ...]",
+		}, Run: smismember},
+		{Facts: protocol.Facts{
+			Name: "smove", Arity: 4, Flags: "write fast", Keys: "1 RW access delete; 2 RW insert",
+			Group: "set", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Move member from the set source to the set destination",
+			Syntax:  "source destination member",
+		}, Run: smove},
+		{Facts: protocol.Facts{
+			Name: "spop", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
+			Group: "set", Since: "1.0.0", Tips: "nondeterministic_output",
+			Complexity: "O(N), N members removed",
+			Summary:    "Remove random members and return them",
+			Syntax:     "key [count@3.2.0]",
+			History:    []string{"3.2.0 `count`"},
+		}, Run: spop},
+		{Facts: protocol.Facts{
+			Name: "srandmember", Arity: -2, Flags: "readonly", Keys: "1 RO access",
+			Group: "set", Since: "1.0.0", Tips: "nondeterministic_output",
+			Complexity: "O(N), N members returned; at most the size of the set if they differ",
+			Summary:    "Choose random members, different ones or, for a negative count, with repetitions",
+			Syntax:     "key [count@2.6.0]",
+			History:    []string{"2.6.0 `count`"},
+		}, Run: srandmember},
+		{Facts: protocol.Facts{
+			Name: "srem", Arity: -3, Flags: "write fast", Keys: "1 RW delete",
+			Group: "set", Since: "1.0.0", Complexity: "O(N), N members given",
+			Summary: "Remove members from a set",
+			Syntax:  "key member [member ...]",
+			History: []string{"2.4.0 Several members"},
+		}, Element: 2, Run: srem},
+		{Facts: protocol.Facts{
+			Name: "sscan", Arity: -3, Flags: "readonly", Keys: "1 RO access",
+			Group: "set", Since: "2.8.0", Tips: "nondeterministic_output",
+			Complexity: "O(C), C is COUNT; O(N) for a whole iteration, N members of the set",
+			Summary:    "Iterate over the members of a set in steps of about COUNT",
+			Syntax:     "key cursor [MATCH pattern] [COUNT count]",
+		}, Run: sscan},
+		{Facts: protocol.Facts{
+			Name: "sunion", Arity: -2, Flags: "readonly", Keys: "1..-1 RO access",
+			Group: "set", Since: "1.0.0", Tips: "nondeterministic_output_order",
+			Complexity: "O(N), N members of all sets",
+			Summary:    "Members that any of the sets has",
+			Syntax:     "key [key ...]",
+		}, Run: sunion},
+		{Facts: protocol.Facts{
+			Name: "sunionstore", Arity: -3, Flags: "write denyoom", Keys: "1 OW update; 2..-1 RO access",
+			Group: "set", Since: "1.0.0", Complexity: "O(N), N members of all sets",
+			Summary: "Store the result of SUNION in destination",
+			Syntax:  "destination key [key ...]",
+		}, Run: sunionstore},
 	}
 }
 
@@ -112,17 +211,6 @@ func (d *setRef) unpack() *keyspace.Set {
 	return d.Value()
 }
 
-func saddRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "sadd", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW insert",
-		Group: "set", Since: "1.0.0",
-		Complexity: "O(N), N members given",
-		Summary:    "Add members to a set",
-		Syntax:     "key member [member ...]",
-		History:    []string{"2.4.0 Several members"},
-	}, Element: 2, Run: sadd}
-}
-
 // sadd is SADD key member [member ...].
 func sadd(c *engine.Call) {
 	key, members := c.Bytes(), c.Rest()
@@ -143,15 +231,6 @@ func sadd(c *engine.Call) {
 	c.Reply.Int(int64(added))
 }
 
-func scardRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "scard", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
-		Group: "set", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Number of members of a set",
-		Syntax:  "key",
-	}, Run: scard}
-}
-
 // scard is SCARD key.
 func scard(c *engine.Call) {
 	key := c.Bytes()
@@ -164,30 +243,11 @@ func scard(c *engine.Call) {
 	}
 }
 
-func sdiffRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "sdiff", Arity: -2, Flags: "readonly", Keys: "1..-1 RO access",
-		Group: "set", Since: "1.0.0", Tips: "nondeterministic_output_order",
-		Complexity: "O(N), N members of all sets",
-		Summary:    "Members of the first set that no other set has",
-		Syntax:     "key [key ...]",
-	}, Run: sdiff}
-}
-
 // sdiff is SDIFF key [key ...].
 func sdiff(c *engine.Call) {
 	if sets, ok := sets(c, c.Rest()); ok {
 		replyMembers(c.Reply, setDiff(c.Limits(), sets))
 	}
-}
-
-func sdiffstoreRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "sdiffstore", Arity: -3, Flags: "write denyoom", Keys: "1 OW update; 2..-1 RO access",
-		Group: "set", Since: "1.0.0", Complexity: "O(N), N members of all sets",
-		Summary: "Store the result of SDIFF in destination",
-		Syntax:  "destination key [key ...]",
-	}, Run: sdiffstore}
 }
 
 // sdiffstore is SDIFFSTORE destination key [key ...].
@@ -286,16 +346,6 @@ func cardinality(s *keyspace.Set) int {
 	return s.Len()
 }
 
-func sinterRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "sinter", Arity: -2, Flags: "readonly", Keys: "1..-1 RO access",
-		Group: "set", Since: "1.0.0", Tips: "nondeterministic_output_order",
-		Complexity: "O(N*K), N members of the smallest set, K sets",
-		Summary:    "Members that all sets have",
-		Syntax:     "key [key ...]",
-	}, Run: sinter}
-}
-
 // sinter is SINTER key [key ...].
 func sinter(c *engine.Call) {
 	sets, ok := sets(c, c.Rest())
@@ -338,16 +388,6 @@ func setInter(sets []*keyspace.Set) func(yield func(keyspace.Member) bool) {
 	}
 }
 
-func sintercardRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "sintercard", Arity: -3, Flags: "readonly", Keys: "1# RO access",
-		Group: "set", Since: "7.0.0",
-		Complexity: "O(N*K), N members of the smallest set, K sets",
-		Summary:    "Number of members that all sets have, counted up to limit",
-		Syntax:     "numkeys key [key ...] [LIMIT limit]",
-	}, Run: sintercard}
-}
-
 // sintercard is SINTERCARD numkeys key [key ...] [LIMIT limit].
 func sintercard(c *engine.Call) {
 	numkeys := c.IntIn(1, math.MaxInt64, "ERR numkeys should be greater than 0")
@@ -379,16 +419,6 @@ func sintercard(c *engine.Call) {
 	c.Reply.Int(n)
 }
 
-func sinterstoreRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "sinterstore", Arity: -3, Flags: "write denyoom", Keys: "1 OW update; 2..-1 RO access",
-		Group: "set", Since: "1.0.0",
-		Complexity: "O(N*K), N members of the smallest set, K sets",
-		Summary:    "Store the result of SINTER in destination",
-		Syntax:     "destination key [key ...]",
-	}, Run: sinterstore}
-}
-
 // sinterstore is SINTERSTORE destination key [key ...].
 func sinterstore(c *engine.Call) {
 	destination := c.Bytes()
@@ -408,15 +438,6 @@ func sinterstore(c *engine.Call) {
 	storeSet(c, destination, result, "sinterstore")
 }
 
-func sismemberRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "sismember", Arity: 3, Flags: "readonly fast", Keys: "1 RO",
-		Group: "set", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Whether a set has member",
-		Syntax:  "key member",
-	}, Element: 2, Run: sismember}
-}
-
 // sismember is SISMEMBER key member.
 func sismember(c *engine.Call) {
 	key, b := c.Bytes(), c.Bytes()
@@ -434,16 +455,6 @@ func replyHas(r *protocol.Reply, s *keyspace.Set, b []byte) {
 	}
 }
 
-func smembersRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "smembers", Arity: 2, Flags: "readonly", Keys: "1 RO access",
-		Group: "set", Since: "1.0.0", Tips: "nondeterministic_output_order",
-		Complexity: "O(N), N members of the set",
-		Summary:    "All members of a set",
-		Syntax:     "key",
-	}, Run: smembers, Batching: engine.BatchAlways}
-}
-
 // smembers is SMEMBERS key.
 func smembers(c *engine.Call) {
 	key := c.Bytes()
@@ -454,15 +465,6 @@ func smembers(c *engine.Call) {
 			replyMembers(c.Reply, s)
 		}
 	}
-}
-
-func smismemberRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "smismember", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
-		Group: "set", Since: "6.2.0", Complexity: "O(N), N members given",
-		Summary: "Whether a set has each of the members",
-		Syntax:  "key member [member ...]",
-	}, Run: smismember}
 }
 
 // smismember is SMISMEMBER key member [member ...].
@@ -476,15 +478,6 @@ func smismember(c *engine.Call) {
 	for _, b := range members {
 		replyHas(c.Reply, s, b)
 	}
-}
-
-func smoveRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "smove", Arity: 4, Flags: "write fast", Keys: "1 RW access delete; 2 RW insert",
-		Group: "set", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Move member from the set source to the set destination",
-		Syntax:  "source destination member",
-	}, Run: smove}
 }
 
 // smove is SMOVE source destination member.
@@ -520,17 +513,6 @@ func smove(c *engine.Call) {
 		c.Changed(destination, engine.ClassSet, "sadd")
 	}
 	c.Reply.Int(1)
-}
-
-func spopRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "spop", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
-		Group: "set", Since: "1.0.0", Tips: "nondeterministic_output",
-		Complexity: "O(N), N members removed",
-		Summary:    "Remove random members and return them",
-		Syntax:     "key [count@3.2.0]",
-		History:    []string{"3.2.0 `count`"},
-	}, Run: spop}
 }
 
 // spop is SPOP key [count].
@@ -580,17 +562,6 @@ func spop(c *engine.Call) {
 	}
 }
 
-func srandmemberRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "srandmember", Arity: -2, Flags: "readonly", Keys: "1 RO access",
-		Group: "set", Since: "1.0.0", Tips: "nondeterministic_output",
-		Complexity: "O(N), N members returned; at most the size of the set if they differ",
-		Summary:    "Choose random members, different ones or, for a negative count, with repetitions",
-		Syntax:     "key [count@2.6.0]",
-		History:    []string{"2.6.0 `count`"},
-	}, Run: srandmember}
-}
-
 // srandmember is SRANDMEMBER key [count].
 func srandmember(c *engine.Call) {
 	key := c.Bytes()
@@ -633,16 +604,6 @@ func srandmember(c *engine.Call) {
 	}
 }
 
-func sremRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "srem", Arity: -3, Flags: "write fast", Keys: "1 RW delete",
-		Group: "set", Since: "1.0.0", Complexity: "O(N), N members given",
-		Summary: "Remove members from a set",
-		Syntax:  "key member [member ...]",
-		History: []string{"2.4.0 Several members"},
-	}, Element: 2, Run: srem}
-}
-
 // srem is SREM key member [member ...].
 func srem(c *engine.Call) {
 	key, members := c.Bytes(), c.Rest()
@@ -663,16 +624,6 @@ func srem(c *engine.Call) {
 		c.Changed(key, engine.ClassSet, "srem")
 	}
 	c.Reply.Int(int64(removed))
-}
-
-func sscanRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "sscan", Arity: -3, Flags: "readonly", Keys: "1 RO access",
-		Group: "set", Since: "2.8.0", Tips: "nondeterministic_output",
-		Complexity: "O(C), C is COUNT; O(N) for a whole iteration, N members of the set",
-		Summary:    "Iterate over the members of a set in steps of about COUNT",
-		Syntax:     "key cursor [MATCH pattern] [COUNT count]",
-	}, Run: sscan}
 }
 
 // sscan is SSCAN key cursor [MATCH pattern] [COUNT count].
@@ -707,16 +658,6 @@ func sscan(c *engine.Call) {
 	for _, m := range found {
 		replyMember(c.Reply, m)
 	}
-}
-
-func sunionRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "sunion", Arity: -2, Flags: "readonly", Keys: "1..-1 RO access",
-		Group: "set", Since: "1.0.0", Tips: "nondeterministic_output_order",
-		Complexity: "O(N), N members of all sets",
-		Summary:    "Members that any of the sets has",
-		Syntax:     "key [key ...]",
-	}, Run: sunion}
 }
 
 // sunion is SUNION key [key ...].
@@ -756,15 +697,6 @@ func setUnion(l *keyspace.Limits, sets []*keyspace.Set) *keyspace.Set {
 // equivalent.
 func isLarge(l *keyspace.Limits, s *keyspace.Set) bool {
 	return cardinality(s) > max(l.SetMaxIntsetEntries, l.SetMaxListpackEntries)
-}
-
-func sunionstoreRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "sunionstore", Arity: -3, Flags: "write denyoom", Keys: "1 OW update; 2..-1 RO access",
-		Group: "set", Since: "1.0.0", Complexity: "O(N), N members of all sets",
-		Summary: "Store the result of SUNION in destination",
-		Syntax:  "destination key [key ...]",
-	}, Run: sunionstore}
 }
 
 // sunionstore is SUNIONSTORE destination key [key ...].

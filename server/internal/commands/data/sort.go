@@ -21,8 +21,24 @@ import (
 // SortCommands returns the rows of SORT and SORT_RO.
 func SortCommands() []engine.Command {
 	return []engine.Command{
-		sortCommandRow(),
-		sortRoRow(),
+		{Facts: protocol.Facts{
+			Name: "sort", Arity: -2, Flags: "write denyoom",
+			Keys:   "1 RO access; ? RO access (the patterns of BY and GET: their keys depend on the sorted elements); ? OW update (STORE, which may follow any option)",
+			KeysBy: protocol.KeysOfSort,
+			Group:  "generic", Since: "1.0.0", Categories: "set sortedset list dangerous",
+			Complexity: "O(N + M log M), N elements, M sorted; O(N) without sorting",
+			Summary:    "Sort the elements of a list, set or sorted set, and return or store them",
+			Syntax:     "key [BY by-pattern=pattern:pattern#1] limit:[LIMIT offset count] [GET get-pattern=pattern:pattern#1 [GET pattern ...]] order:[ASC|DESC] [sorting:ALPHA] [STORE destination#2]",
+		}, Run: sortCommand},
+		{Facts: protocol.Facts{
+			Name: "sort_ro", Arity: -2, Flags: "readonly",
+			Keys:   "1 RO access; ? RO access (the patterns of BY and GET: their keys depend on the sorted elements)",
+			KeysBy: protocol.KeysOfSort,
+			Group:  "generic", Since: "7.0.0", Categories: "set sortedset list dangerous",
+			Complexity: "O(N + M log M), N elements, M sorted; O(N) without sorting",
+			Summary:    "As SORT, without STORE",
+			Syntax:     "key [BY by-pattern=pattern:pattern#1] limit:[LIMIT offset count] [GET get-pattern=pattern:pattern#1 [GET pattern ...]] order:[ASC|DESC] [sorting:ALPHA]",
+		}, Run: sortRo},
 	}
 }
 
@@ -103,31 +119,7 @@ func (o *sortOptions) window(n int) (start, end int) {
 	return start, start + int(min(o.count, int64(n-start)))
 }
 
-func sortCommandRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "sort", Arity: -2, Flags: "write denyoom",
-		Keys:   "1 RO access; ? RO access (the patterns of BY and GET: their keys depend on the sorted elements); ? OW update (STORE, which may follow any option)",
-		KeysBy: protocol.KeysOfSort,
-		Group:  "generic", Since: "1.0.0", Categories: "set sortedset list dangerous",
-		Complexity: "O(N + M log M), N elements, M sorted; O(N) without sorting",
-		Summary:    "Sort the elements of a list, set or sorted set, and return or store them",
-		Syntax:     "key [BY by-pattern=pattern:pattern#1] limit:[LIMIT offset count] [GET get-pattern=pattern:pattern#1 [GET pattern ...]] order:[ASC|DESC] [sorting:ALPHA] [STORE destination#2]",
-	}, Run: sortCommand}
-}
-
 func sortCommand(c *engine.Call) { sort(c, false) }
-
-func sortRoRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "sort_ro", Arity: -2, Flags: "readonly",
-		Keys:   "1 RO access; ? RO access (the patterns of BY and GET: their keys depend on the sorted elements)",
-		KeysBy: protocol.KeysOfSort,
-		Group:  "generic", Since: "7.0.0", Categories: "set sortedset list dangerous",
-		Complexity: "O(N + M log M), N elements, M sorted; O(N) without sorting",
-		Summary:    "As SORT, without STORE",
-		Syntax:     "key [BY by-pattern=pattern:pattern#1] limit:[LIMIT offset count] [GET get-pattern=pattern:pattern#1 [GET pattern ...]] order:[ASC|DESC] [sorting:ALPHA]",
-	}, Run: sortRo}
-}
 
 func sortRo(c *engine.Call) { sort(c, true) }
 

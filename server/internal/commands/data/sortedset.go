@@ -13,70 +13,264 @@ import (
 // SortedSetCommands returns the rows of the sorted-set commands of Redis.
 func SortedSetCommands() []engine.Command {
 	return []engine.Command{
-		bzmpopRow(),
-		bzpopmaxRow(),
-		bzpopminRow(),
-		zaddRow(),
-		zcardRow(),
-		zcountRow(),
-		zdiffRow(),
-		zdiffstoreRow(),
-		zincrbyRow(),
-		zinterRow(),
-		zintercardRow(),
-		zinterstoreRow(),
-		zlexcountRow(),
-		zmpopRow(),
-		zmscoreRow(),
-		zpopmaxRow(),
-		zpopminRow(),
-		zrandmemberRow(),
-		zrangeRow(),
-		zrangebylexRow(),
-		zrangebyscoreRow(),
-		zrangestoreRow(),
-		zrankRow(),
-		zremRow(),
-		zremrangebylexRow(),
-		zremrangebyrankRow(),
-		zremrangebyscoreRow(),
-		zrevrangeRow(),
-		zrevrangebylexRow(),
-		zrevrangebyscoreRow(),
-		zrevrankRow(),
-		zscanRow(),
-		zscoreRow(),
-		zunionRow(),
-		zunionstoreRow(),
+		{Facts: protocol.Facts{
+			Name: "bzmpop", Arity: -5, Flags: "write blocking", Keys: "2# RW access delete",
+			Group: "sorted-set", Since: "7.0.0",
+			Complexity: "O(K + M log N), K keys, N members of the sorted set, M removed",
+			Summary:    "As ZMPOP, and wait up to timeout seconds for a member",
+			Syntax:     "timeout numkeys key [key ...] where:MIN|MAX [COUNT count]",
+		}, Run: bzmpop},
+		{Facts: protocol.Facts{
+			Name: "bzpopmax", Arity: -3, Flags: "write blocking fast", Keys: "1..-2 RW access delete",
+			Group: "sorted-set", Since: "5.0.0",
+			Complexity: "O(K + log N), K keys, N members of the sorted set",
+			Summary:    "Remove the last member of the first sorted set that has one, and wait up to timeout seconds for it",
+			Syntax:     "key [key ...] timeout",
+			History:    []string{"6.0.0 `timeout` with a fraction"},
+		}, Run: bzpopmax},
+		{Facts: protocol.Facts{
+			Name: "bzpopmin", Arity: -3, Flags: "write blocking fast", Keys: "1..-2 RW access delete",
+			Group: "sorted-set", Since: "5.0.0",
+			Complexity: "O(K + log N), K keys, N members of the sorted set",
+			Summary:    "Remove the first member of the first sorted set that has one, and wait up to timeout seconds for it",
+			Syntax:     "key [key ...] timeout",
+			History:    []string{"6.0.0 `timeout` with a fraction"},
+		}, Run: bzpopmin},
+		{Facts: protocol.Facts{
+			Name: "zadd", Arity: -4, Flags: "write denyoom fast", Keys: "1 RW update",
+			Group: "sorted-set", Since: "1.2.0",
+			Complexity: "O(M log N), M members given, N members of the sorted set",
+			Summary:    "Add members with scores, or change the scores of members",
+			Syntax:     "key condition:[NX|XX]@3.0.2 comparison:[GT|LT]@6.2.0 [change:CH@3.0.2] [increment:INCR@3.0.2] data:(score member)...",
+			History: []string{
+				"2.4.0 Several members",
+				"3.0.2 `XX`, `NX`, `CH`, `INCR`",
+				"6.2.0 `GT`, `LT`",
+			},
+		}, Element: 3, Run: zadd},
+		{Facts: protocol.Facts{
+			Name: "zcard", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
+			Group: "sorted-set", Since: "1.2.0", Complexity: "O(1)",
+			Summary: "Number of members of a sorted set",
+			Syntax:  "key",
+		}, Run: zcard},
+		{Facts: protocol.Facts{
+			Name: "zcount", Arity: 4, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "sorted-set", Since: "2.0.0",
+			Complexity: "O(log N), N members of the sorted set",
+			Summary:    "Number of members with a score from min to max",
+			Syntax:     "key min max",
+		}, Run: zcount},
+		{Facts: protocol.Facts{
+			Name: "zdiff", Arity: -3, Flags: "readonly", Keys: "1# RO access",
+			Group: "sorted-set", Since: "6.2.0",
+			Complexity: "O(min(N*K, S) + M log M), N members of the first of K sorted sets, S of all, M returned",
+			Summary:    "Members of the first sorted set that no other one has",
+			Syntax:     "numkeys key [key ...] [WITHSCORES]",
+		}, Run: zdiff},
+		{Facts: protocol.Facts{
+			Name: "zdiffstore", Arity: -4, Flags: "write denyoom", Keys: "1 OW update; 2# RO access",
+			Group: "sorted-set", Since: "6.2.0",
+			Complexity: "O(min(N*K, S) + M log M), N members of the first of K sorted sets, S of all, M stored",
+			Summary:    "Store the result of ZDIFF in destination",
+			Syntax:     "destination numkeys key [key ...]",
+		}, Run: zdiffstore},
+		{Facts: protocol.Facts{
+			Name: "zincrby", Arity: 4, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "sorted-set", Since: "1.2.0",
+			Complexity: "O(log N), N members of the sorted set",
+			Summary:    "Add increment to the score of member, which begins at 0",
+			Syntax:     "key increment member",
+		}, Element: 3, Run: zincrby},
+		{Facts: protocol.Facts{
+			Name: "zinter", Arity: -3, Flags: "readonly", Keys: "1# RO access",
+			Group: "sorted-set", Since: "6.2.0",
+			Complexity: "O(N*K + M log M), N members of the smallest of K sorted sets, M returned",
+			Summary:    "Members that all sorted sets have, with the combination of their scores",
+			Syntax:     "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:(SUM | MIN | MAX | COUNT@8.8.0)] [WITHSCORES]",
+		}, Run: zinter},
+		{Facts: protocol.Facts{
+			Name: "zintercard", Arity: -3, Flags: "readonly", Keys: "1# RO access",
+			Group: "sorted-set", Since: "7.0.0",
+			Complexity: "O(N*K), N members of the smallest of K sorted sets",
+			Summary:    "Number of members that all sorted sets have, counted up to limit",
+			Syntax:     "numkeys key [key ...] [LIMIT limit]",
+		}, Run: zintercard},
+		{Facts: protocol.Facts{
+			Name: "zinterstore", Arity: -4, Flags: "write denyoom", Keys: "1 OW update; 2# RO access",
+			Group: "sorted-set", Since: "2.0.0",
+			Complexity: "O(N*K + M log M), N members of the smallest of K sorted sets, M stored",
+			Summary:    "Store the result of ZINTER in destination",
+			Syntax:     "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:(SUM | MIN | MAX | COUNT@8.8.0)]",
+		}, Run: zinterstore},
+		{Facts: protocol.Facts{
+			Name: "zlexcount", Arity: 4, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "sorted-set", Since: "2.8.9",
+			Complexity: "O(log N), N members of the sorted set",
+			Summary:    "Number of members from min to max by their bytes, if all scores are equal",
+			Syntax:     "key min:string max:string",
+		}, Run: zlexcount},
+		{Facts: protocol.Facts{
+			Name: "zmpop", Arity: -4, Flags: "write", Keys: "1# RW access delete",
+			Group: "sorted-set", Since: "7.0.0",
+			Complexity: "O(K + M log N), K keys, N members of the sorted set, M removed",
+			Summary:    "Remove up to count members from an end of the first sorted set that has any",
+			Syntax:     "numkeys key [key ...] where:MIN|MAX [COUNT count]",
+		}, Run: zmpop},
+		{Facts: protocol.Facts{
+			Name: "zmscore", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "sorted-set", Since: "6.2.0", Complexity: "O(M), M members given",
+			Summary: "Scores of several members",
+			Syntax:  "key member [member ...]",
+		}, Run: zmscore},
+		{Facts: protocol.Facts{
+			Name: "zpopmax", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
+			Group: "sorted-set", Since: "5.0.0",
+			Complexity: "O(M log N), M members removed, N members of the sorted set",
+			Summary:    "Remove the members with the highest scores",
+			Syntax:     "key [count]",
+		}, Run: zpopmax},
+		{Facts: protocol.Facts{
+			Name: "zpopmin", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
+			Group: "sorted-set", Since: "5.0.0",
+			Complexity: "O(M log N), M members removed, N members of the sorted set",
+			Summary:    "Remove the members with the lowest scores",
+			Syntax:     "key [count]",
+		}, Run: zpopmin},
+		{Facts: protocol.Facts{
+			Name: "zrandmember", Arity: -2, Flags: "readonly", Keys: "1 RO access",
+			Group: "sorted-set", Since: "6.2.0", Tips: "nondeterministic_output",
+			Complexity: "O(M log N), M members returned, N of the sorted set",
+			Summary:    "Choose random members, different ones or, for a negative count, with repetitions",
+			Syntax:     "key options:[count [WITHSCORES]]",
+		}, Run: zrandmember},
+		{Facts: protocol.Facts{
+			Name: "zrange", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+			Group: "sorted-set", Since: "1.2.0",
+			Complexity: "O(log N + M), N members of the sorted set, M returned",
+			Summary:    "Members from start to stop, which are ranks, scores or members",
+			Syntax:     "key start:string stop:string sortby:[BYSCORE|BYLEX]@6.2.0 [REV@6.2.0] limit:[LIMIT offset count]@6.2.0 [WITHSCORES]",
+			History:    []string{"6.2.0 `REV`, `BYSCORE`, `BYLEX`, `LIMIT`"},
+		}, Run: zrange, Batching: engine.BatchAlways},
+		{Facts: protocol.Facts{
+			Name: "zrangebylex", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+			Group: "sorted-set", Since: "2.8.9", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE key min max BYLEX`",
+			Complexity: "O(log N + M), N members of the sorted set, M returned",
+			Summary:    "Members from min to max by their bytes, if all scores are equal",
+			Syntax:     "key min:string max:string limit:[LIMIT offset count]",
+		}, Run: zrangebylex, Batching: engine.BatchAlways},
+		{Facts: protocol.Facts{
+			Name: "zrangebyscore", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+			Group: "sorted-set", Since: "1.0.5", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE key min max BYSCORE`",
+			Complexity: "O(log N + M), N members of the sorted set, M returned",
+			Summary:    "Members with a score from min to max",
+			Syntax:     "key min max [WITHSCORES@2.0.0] limit:[LIMIT offset count]",
+			History:    []string{"2.0.0 `WITHSCORES`"},
+		}, Run: zrangebyscore, Batching: engine.BatchAlways},
+		{Facts: protocol.Facts{
+			Name: "zrangestore", Arity: -5, Flags: "write denyoom", Keys: "1 OW update; 2 RO access",
+			Group: "sorted-set", Since: "6.2.0",
+			Complexity: "O(log N + M), N members of the sorted set, M stored",
+			Summary:    "Store a range of the sorted set src in dst",
+			Syntax:     "dst src min:string max:string sortby:[BYSCORE|BYLEX] [REV] limit:[LIMIT offset count]",
+		}, Run: zrangestore},
+		{Facts: protocol.Facts{
+			Name: "zrank", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "sorted-set", Since: "2.0.0", Complexity: "O(log N), N members of the sorted set",
+			Summary: "Number of members before member, in ascending order",
+			Syntax:  "key member [WITHSCORE]",
+			History: []string{"7.2.0 `WITHSCORE`"},
+		}, Element: 2, Run: zrank},
+		{Facts: protocol.Facts{
+			Name: "zrem", Arity: -3, Flags: "write fast", Keys: "1 RW delete",
+			Group: "sorted-set", Since: "1.2.0",
+			Complexity: "O(M log N), M members given, N members of the sorted set",
+			Summary:    "Remove members from a sorted set",
+			Syntax:     "key member [member ...]",
+			History:    []string{"2.4.0 Several members"},
+		}, Element: 2, Run: zrem},
+		{Facts: protocol.Facts{
+			Name: "zremrangebylex", Arity: 4, Flags: "write", Keys: "1 RW delete",
+			Group: "sorted-set", Since: "2.8.9",
+			Complexity: "O(log N + M), N members of the sorted set, M removed",
+			Summary:    "Remove the members from min to max by their bytes, if all scores are equal",
+			Syntax:     "key min:string max:string",
+		}, Run: zremrangebylex, Batching: engine.BatchAlways},
+		{Facts: protocol.Facts{
+			Name: "zremrangebyrank", Arity: 4, Flags: "write", Keys: "1 RW delete",
+			Group: "sorted-set", Since: "2.0.0",
+			Complexity: "O(log N + M), N members of the sorted set, M removed",
+			Summary:    "Remove the members at the ranks start to stop",
+			Syntax:     "key start stop",
+		}, Run: zremrangebyrank, Batching: engine.BatchAlways},
+		{Facts: protocol.Facts{
+			Name: "zremrangebyscore", Arity: 4, Flags: "write", Keys: "1 RW delete",
+			Group: "sorted-set", Since: "1.2.0",
+			Complexity: "O(log N + M), N members of the sorted set, M removed",
+			Summary:    "Remove the members with a score from min to max",
+			Syntax:     "key min max",
+		}, Run: zremrangebyscore, Batching: engine.BatchAlways},
+		{Facts: protocol.Facts{
+			Name: "zrevrange", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+			Group: "sorted-set", Since: "1.2.0", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE key start stop REV`",
+			Complexity: "O(log N + M), N members of the sorted set, M returned",
+			Summary:    "Members at the ranks start to stop, counted from the highest score",
+			Syntax:     "key start stop [WITHSCORES]",
+		}, Run: zrevrange, Batching: engine.BatchAlways},
+		{Facts: protocol.Facts{
+			Name: "zrevrangebylex", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+			Group: "sorted-set", Since: "2.8.9", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE key max min BYLEX REV`",
+			Complexity: "O(log N + M), N members of the sorted set, M returned",
+			Summary:    "Members from max down to min by their bytes, if all scores are equal",
+			Syntax:     "key max:string min:string limit:[LIMIT offset count]",
+		}, Run: zrevrangebylex, Batching: engine.BatchAlways},
+		{Facts: protocol.Facts{
+			Name: "zrevrangebyscore", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+			Group: "sorted-set", Since: "2.2.0", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE key max min BYSCORE REV`",
+			Complexity: "O(log N + M), N members of the sorted set, M returned",
+			Summary:    "Members with a score from max down to min",
+			Syntax:     "key max min [WITHSCORES] limit:[LIMIT offset count]",
+			History:    []string{"2.1.6 Bounds that are excluded"},
+		}, Run: zrevrangebyscore, Batching: engine.BatchAlways},
+		{Facts: protocol.Facts{
+			Name: "zrevrank", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "sorted-set", Since: "2.0.0", Complexity: "O(log N), N members of the sorted set",
+			Summary: "Number of members behind member, in ascending order",
+			Syntax:  "key member [WITHSCORE]",
+			History: []string{"7.2.0 `WITHSCORE`"},
+		}, Element: 2, Run: zrevrank},
+		{Facts: protocol.Facts{
+			Name: "zscan", Arity: -3, Flags: "readonly", Keys: "1 RO access",
+			Group: "sorted-set", Since: "2.8.0", Tips: "nondeterministic_output",
+			Complexity: "O(C), C is COUNT; O(N) for a whole iteration, N members of the sorted set",
+			Summary:    "Iterate over the members of a sorted set in steps of about COUNT",
+			Syntax:     "key cursor [MATCH pattern] [COUNT count] [NOSCORES@8.0.0]",
+			History:    []string{"8.0.0 `NOSCORES`, of Valkey"},
+		}, Run: zscan},
+		{Facts: protocol.Facts{
+			Name: "zscore", Arity: 3, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "sorted-set", Since: "1.2.0", Complexity: "O(1)",
+			Summary: "Score of member",
+			Syntax:  "key member",
+		}, Element: 2, Run: zscore},
+		{Facts: protocol.Facts{
+			Name: "zunion", Arity: -3, Flags: "readonly", Keys: "1# RO access",
+			Group: "sorted-set", Since: "6.2.0",
+			Complexity: "O(N log N), N members of all sorted sets",
+			Summary:    "Members that any of the sorted sets has, with the combination of their scores",
+			Syntax:     "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:(SUM | MIN | MAX | COUNT@8.8.0)] [WITHSCORES]",
+		}, Run: zunion},
+		{Facts: protocol.Facts{
+			Name: "zunionstore", Arity: -4, Flags: "write denyoom", Keys: "1 OW update; 2# RO access",
+			Group: "sorted-set", Since: "2.0.0",
+			Complexity: "O(N log N), N members of all sorted sets",
+			Summary:    "Store the result of ZUNION in destination",
+			Syntax:     "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:(SUM | MIN | MAX | COUNT@8.8.0)]",
+		}, Run: zunionstore},
 	}
 }
 
-func zaddRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zadd", Arity: -4, Flags: "write denyoom fast", Keys: "1 RW update",
-		Group: "sorted-set", Since: "1.2.0",
-		Complexity: "O(M log N), M members given, N members of the sorted set",
-		Summary:    "Add members with scores, or change the scores of members",
-		Syntax:     "key condition:[NX|XX]@3.0.2 comparison:[GT|LT]@6.2.0 [change:CH@3.0.2] [increment:INCR@3.0.2] data:(score member)...",
-		History: []string{
-			"2.4.0 Several members",
-			"3.0.2 `XX`, `NX`, `CH`, `INCR`",
-			"6.2.0 `GT`, `LT`",
-		},
-	}, Element: 3, Run: zadd}
-}
-
 func zadd(c *engine.Call) { zaddWith(c, zaddOptions{}) }
-
-func zincrbyRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zincrby", Arity: 4, Flags: "write denyoom fast", Keys: "1 RW access update",
-		Group: "sorted-set", Since: "1.2.0",
-		Complexity: "O(log N), N members of the sorted set",
-		Summary:    "Add increment to the score of member, which begins at 0",
-		Syntax:     "key increment member",
-	}, Element: 3, Run: zincrby}
-}
 
 // zincrby is ZADD INCR, options included: ZINCRBY key NX member is a syntax error.
 func zincrby(c *engine.Call) { zaddWith(c, zaddOptions{incr: true}) }
@@ -288,15 +482,6 @@ func ztouched(c *engine.Call, s *zset.Set, lo, hi int) {
 	}
 }
 
-func zcardRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zcard", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
-		Group: "sorted-set", Since: "1.2.0", Complexity: "O(1)",
-		Summary: "Number of members of a sorted set",
-		Syntax:  "key",
-	}, Run: zcard}
-}
-
 func zcard(c *engine.Call) {
 	key := c.Bytes()
 	s, ok := engine.Read[zset.Set](c, key)
@@ -307,15 +492,6 @@ func zcard(c *engine.Call) {
 	default:
 		c.Reply.Int(int64(s.Len()))
 	}
-}
-
-func zscoreRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zscore", Arity: 3, Flags: "readonly fast", Keys: "1 RO access",
-		Group: "sorted-set", Since: "1.2.0", Complexity: "O(1)",
-		Summary: "Score of member",
-		Syntax:  "key member",
-	}, Element: 2, Run: zscore}
 }
 
 func zscore(c *engine.Call) {
@@ -336,15 +512,6 @@ func zscoreOf(c *engine.Call, s *zset.Set, member []byte) {
 	c.Reply.Null()
 }
 
-func zmscoreRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zmscore", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
-		Group: "sorted-set", Since: "6.2.0", Complexity: "O(M), M members given",
-		Summary: "Scores of several members",
-		Syntax:  "key member [member ...]",
-	}, Run: zmscore}
-}
-
 func zmscore(c *engine.Call) {
 	key, members := c.Bytes(), c.Rest()
 	s, ok := engine.Read[zset.Set](c, key)
@@ -357,27 +524,7 @@ func zmscore(c *engine.Call) {
 	}
 }
 
-func zrankRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zrank", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
-		Group: "sorted-set", Since: "2.0.0", Complexity: "O(log N), N members of the sorted set",
-		Summary: "Number of members before member, in ascending order",
-		Syntax:  "key member [WITHSCORE]",
-		History: []string{"7.2.0 `WITHSCORE`"},
-	}, Element: 2, Run: zrank}
-}
-
 func zrank(c *engine.Call) { zrankFrom(c, false) }
-
-func zrevrankRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zrevrank", Arity: -3, Flags: "readonly fast", Keys: "1 RO access",
-		Group: "sorted-set", Since: "2.0.0", Complexity: "O(log N), N members of the sorted set",
-		Summary: "Number of members behind member, in ascending order",
-		Syntax:  "key member [WITHSCORE]",
-		History: []string{"7.2.0 `WITHSCORE`"},
-	}, Element: 2, Run: zrevrank}
-}
 
 func zrevrank(c *engine.Call) { zrankFrom(c, true) }
 
@@ -417,17 +564,6 @@ func zrankFrom(c *engine.Call, rev bool) {
 	}
 }
 
-func zremRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zrem", Arity: -3, Flags: "write fast", Keys: "1 RW delete",
-		Group: "sorted-set", Since: "1.2.0",
-		Complexity: "O(M log N), M members given, N members of the sorted set",
-		Summary:    "Remove members from a sorted set",
-		Syntax:     "key member [member ...]",
-		History:    []string{"2.4.0 Several members"},
-	}, Element: 2, Run: zrem}
-}
-
 func zrem(c *engine.Call) {
 	key, members := c.Bytes(), c.Rest()
 	s, ok := engine.Edit[zset.Set](c, key)
@@ -448,16 +584,6 @@ func zrem(c *engine.Call) {
 		c.Changed(key, engine.ClassZset, "zrem")
 	}
 	c.Reply.Int(int64(removed))
-}
-
-func zrandmemberRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zrandmember", Arity: -2, Flags: "readonly", Keys: "1 RO access",
-		Group: "sorted-set", Since: "6.2.0", Tips: "nondeterministic_output",
-		Complexity: "O(M log N), M members returned, N of the sorted set",
-		Summary:    "Choose random members, different ones or, for a negative count, with repetitions",
-		Syntax:     "key options:[count [WITHSCORES]]",
-	}, Run: zrandmember}
 }
 
 func zrandmember(c *engine.Call) {
@@ -562,17 +688,6 @@ func zlist(c *engine.Call, list []zset.Element, withScores bool) {
 	for _, e := range list {
 		zelement(c, e.Member, e.Score, withScores)
 	}
-}
-
-func zscanRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zscan", Arity: -3, Flags: "readonly", Keys: "1 RO access",
-		Group: "sorted-set", Since: "2.8.0", Tips: "nondeterministic_output",
-		Complexity: "O(C), C is COUNT; O(N) for a whole iteration, N members of the sorted set",
-		Summary:    "Iterate over the members of a sorted set in steps of about COUNT",
-		Syntax:     "key cursor [MATCH pattern] [COUNT count] [NOSCORES@8.0.0]",
-		History:    []string{"8.0.0 `NOSCORES`, of Valkey"},
-	}, Run: zscan}
 }
 
 func zscan(c *engine.Call) {

@@ -102,39 +102,9 @@ func readZalgebra(c *engine.Call, op zalgebra, store bool, in []zset.Input) (o z
 	return o
 }
 
-func zunionRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zunion", Arity: -3, Flags: "readonly", Keys: "1# RO access",
-		Group: "sorted-set", Since: "6.2.0",
-		Complexity: "O(N log N), N members of all sorted sets",
-		Summary:    "Members that any of the sorted sets has, with the combination of their scores",
-		Syntax:     "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:(SUM | MIN | MAX | COUNT@8.8.0)] [WITHSCORES]",
-	}, Run: zunion}
-}
-
 func zunion(c *engine.Call) { zcombine(c, zUnion) }
 
-func zinterRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zinter", Arity: -3, Flags: "readonly", Keys: "1# RO access",
-		Group: "sorted-set", Since: "6.2.0",
-		Complexity: "O(N*K + M log M), N members of the smallest of K sorted sets, M returned",
-		Summary:    "Members that all sorted sets have, with the combination of their scores",
-		Syntax:     "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:(SUM | MIN | MAX | COUNT@8.8.0)] [WITHSCORES]",
-	}, Run: zinter}
-}
-
 func zinter(c *engine.Call) { zcombine(c, zInter) }
-
-func zdiffRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zdiff", Arity: -3, Flags: "readonly", Keys: "1# RO access",
-		Group: "sorted-set", Since: "6.2.0",
-		Complexity: "O(min(N*K, S) + M log M), N members of the first of K sorted sets, S of all, M returned",
-		Summary:    "Members of the first sorted set that no other one has",
-		Syntax:     "numkeys key [key ...] [WITHSCORES]",
-	}, Run: zdiff}
-}
 
 func zdiff(c *engine.Call) { zcombine(c, zDiff) }
 
@@ -154,39 +124,9 @@ func zcombine(c *engine.Call, op zalgebra) {
 	}
 }
 
-func zunionstoreRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zunionstore", Arity: -4, Flags: "write denyoom", Keys: "1 OW update; 2# RO access",
-		Group: "sorted-set", Since: "2.0.0",
-		Complexity: "O(N log N), N members of all sorted sets",
-		Summary:    "Store the result of ZUNION in destination",
-		Syntax:     "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:(SUM | MIN | MAX | COUNT@8.8.0)]",
-	}, Run: zunionstore}
-}
-
 func zunionstore(c *engine.Call) { zcombineInto(c, zUnion, "zunionstore") }
 
-func zinterstoreRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zinterstore", Arity: -4, Flags: "write denyoom", Keys: "1 OW update; 2# RO access",
-		Group: "sorted-set", Since: "2.0.0",
-		Complexity: "O(N*K + M log M), N members of the smallest of K sorted sets, M stored",
-		Summary:    "Store the result of ZINTER in destination",
-		Syntax:     "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE aggregate:(SUM | MIN | MAX | COUNT@8.8.0)]",
-	}, Run: zinterstore}
-}
-
 func zinterstore(c *engine.Call) { zcombineInto(c, zInter, "zinterstore") }
-
-func zdiffstoreRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zdiffstore", Arity: -4, Flags: "write denyoom", Keys: "1 OW update; 2# RO access",
-		Group: "sorted-set", Since: "6.2.0",
-		Complexity: "O(min(N*K, S) + M log M), N members of the first of K sorted sets, S of all, M stored",
-		Summary:    "Store the result of ZDIFF in destination",
-		Syntax:     "destination numkeys key [key ...]",
-	}, Run: zdiffstore}
-}
 
 func zdiffstore(c *engine.Call) { zcombineInto(c, zDiff, "zdiffstore") }
 
@@ -201,16 +141,6 @@ func zcombineInto(c *engine.Call, op zalgebra, event string) {
 		return
 	}
 	zstore(c, dst, op.compute(o.agg, in), event)
-}
-
-func zintercardRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zintercard", Arity: -3, Flags: "readonly", Keys: "1# RO access",
-		Group: "sorted-set", Since: "7.0.0",
-		Complexity: "O(N*K), N members of the smallest of K sorted sets",
-		Summary:    "Number of members that all sorted sets have, counted up to limit",
-		Syntax:     "numkeys key [key ...] [LIMIT limit]",
-	}, Run: zintercard}
 }
 
 func zintercard(c *engine.Call) {

@@ -15,7 +15,16 @@ import (
 // length of a set and assigns tickets.
 func SortedSetExpireCommands() []engine.Command {
 	rows := append(memberTTLCommands("z", "sorted-set", process.ExtensionVersion, "members of a sorted set", timedSortedSet),
-		zaddexRow(),
+		engine.Command{Facts: protocol.Facts{
+			Name: "zaddex", Arity: -6, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "sorted-set", Since: process.ExtensionVersion,
+			Complexity: "O((M + T) log N), M members given, T trimmed, N members of the sorted set",
+			Summary:    "Add members with scores, with a time to live, a maximum length, or tickets for scores",
+			Syntax: "key condition:[NX|XX] comparison:[GT|LT] [change:CH] [increment:INCR] " +
+				"expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] [ENX] " +
+				"[MAXLEN length:(count end:[MIN|MAX] [REJECT])] " +
+				"MEMBERS members:(nummembers:integer score member [score member ...])",
+		}, Run: zaddex},
 	)
 	for i := range rows {
 		rows[i].Function = true
@@ -61,19 +70,6 @@ func scoreOrTicket(c *engine.Call, b []byte) (float64, bool) {
 		return math.NaN(), true
 	}
 	return c.Score(b)
-}
-
-func zaddexRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zaddex", Arity: -6, Flags: "write denyoom fast", Keys: "1 RW access update",
-		Group: "sorted-set", Since: process.ExtensionVersion,
-		Complexity: "O((M + T) log N), M members given, T trimmed, N members of the sorted set",
-		Summary:    "Add members with scores, with a time to live, a maximum length, or tickets for scores",
-		Syntax: "key condition:[NX|XX] comparison:[GT|LT] [change:CH] [increment:INCR] " +
-			"expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] [ENX] " +
-			"[MAXLEN length:(count end:[MIN|MAX] [REJECT])] " +
-			"MEMBERS members:(nummembers:integer score member [score member ...])",
-	}, Run: zaddex}
 }
 
 func zaddex(c *engine.Call) {

@@ -21,27 +21,7 @@ type popEnd struct {
 func popMin() popEnd { return popEnd{"zpopmin", (*zset.Set).PopMin} }
 func popMax() popEnd { return popEnd{"zpopmax", (*zset.Set).PopMax} }
 
-func zpopminRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zpopmin", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
-		Group: "sorted-set", Since: "5.0.0",
-		Complexity: "O(M log N), M members removed, N members of the sorted set",
-		Summary:    "Remove the members with the lowest scores",
-		Syntax:     "key [count]",
-	}, Run: zpopmin}
-}
-
 func zpopmin(c *engine.Call) { zpop(c, popMin()) }
-
-func zpopmaxRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zpopmax", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
-		Group: "sorted-set", Since: "5.0.0",
-		Complexity: "O(M log N), M members removed, N members of the sorted set",
-		Summary:    "Remove the members with the highest scores",
-		Syntax:     "key [count]",
-	}, Run: zpopmax}
-}
 
 func zpopmax(c *engine.Call) { zpop(c, popMax()) }
 
@@ -100,16 +80,6 @@ func zpopFirst(c *engine.Call, keys [][]byte) (key []byte, s *zset.Set, ok bool)
 		}
 	}
 	return nil, nil, true
-}
-
-func zmpopRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zmpop", Arity: -4, Flags: "write", Keys: "1# RW access delete",
-		Group: "sorted-set", Since: "7.0.0",
-		Complexity: "O(K + M log N), K keys, N members of the sorted set, M removed",
-		Summary:    "Remove up to count members from an end of the first sorted set that has any",
-		Syntax:     "numkeys key [key ...] where:MIN|MAX [COUNT count]",
-	}, Run: zmpop}
 }
 
 func zmpop(c *engine.Call) {
@@ -172,16 +142,6 @@ func replyKeyedElements(c *engine.Call, key []byte, elements []zset.Element) {
 	}
 }
 
-func bzmpopRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "bzmpop", Arity: -5, Flags: "write blocking", Keys: "2# RW access delete",
-		Group: "sorted-set", Since: "7.0.0",
-		Complexity: "O(K + M log N), K keys, N members of the sorted set, M removed",
-		Summary:    "As ZMPOP, and wait up to timeout seconds for a member",
-		Syntax:     "timeout numkeys key [key ...] where:MIN|MAX [COUNT count]",
-	}, Run: bzmpop}
-}
-
 func bzmpop(c *engine.Call) {
 	timeout := c.Args // read last, as in Redis
 	c.Skip(1)
@@ -199,29 +159,7 @@ func bzmpop(c *engine.Call) {
 	}
 }
 
-func bzpopminRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "bzpopmin", Arity: -3, Flags: "write blocking fast", Keys: "1..-2 RW access delete",
-		Group: "sorted-set", Since: "5.0.0",
-		Complexity: "O(K + log N), K keys, N members of the sorted set",
-		Summary:    "Remove the first member of the first sorted set that has one, and wait up to timeout seconds for it",
-		Syntax:     "key [key ...] timeout",
-		History:    []string{"6.0.0 `timeout` with a fraction"},
-	}, Run: bzpopmin}
-}
-
 func bzpopmin(c *engine.Call) { zpopOrWait(c, popMin()) }
-
-func bzpopmaxRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "bzpopmax", Arity: -3, Flags: "write blocking fast", Keys: "1..-2 RW access delete",
-		Group: "sorted-set", Since: "5.0.0",
-		Complexity: "O(K + log N), K keys, N members of the sorted set",
-		Summary:    "Remove the last member of the first sorted set that has one, and wait up to timeout seconds for it",
-		Syntax:     "key [key ...] timeout",
-		History:    []string{"6.0.0 `timeout` with a fraction"},
-	}, Run: bzpopmax}
-}
 
 func bzpopmax(c *engine.Call) { zpopOrWait(c, popMax()) }
 

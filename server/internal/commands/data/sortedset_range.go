@@ -187,79 +187,16 @@ func (o *zrangeOptions) lexSpan(s *zset.Set) (lo, hi int) {
 	return from, i
 }
 
-func zrangeRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zrange", Arity: -4, Flags: "readonly", Keys: "1 RO access",
-		Group: "sorted-set", Since: "1.2.0",
-		Complexity: "O(log N + M), N members of the sorted set, M returned",
-		Summary:    "Members from start to stop, which are ranks, scores or members",
-		Syntax:     "key start:string stop:string sortby:[BYSCORE|BYLEX]@6.2.0 [REV@6.2.0] limit:[LIMIT offset count]@6.2.0 [WITHSCORES]",
-		History:    []string{"6.2.0 `REV`, `BYSCORE`, `BYLEX`, `LIMIT`"},
-	}, Run: zrange, Batching: engine.BatchAlways}
-}
-
 func zrange(c *engine.Call) { zrangeReply(c, zrangeOptions{}, openOrder|openScores) }
-
-func zrangebyscoreRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zrangebyscore", Arity: -4, Flags: "readonly", Keys: "1 RO access",
-		Group: "sorted-set", Since: "1.0.5", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE key min max BYSCORE`",
-		Complexity: "O(log N + M), N members of the sorted set, M returned",
-		Summary:    "Members with a score from min to max",
-		Syntax:     "key min max [WITHSCORES@2.0.0] limit:[LIMIT offset count]",
-		History:    []string{"2.0.0 `WITHSCORES`"},
-	}, Run: zrangebyscore, Batching: engine.BatchAlways}
-}
 
 func zrangebyscore(c *engine.Call) { zrangeReply(c, zrangeOptions{by: byScore}, openScores) }
 
-func zrangebylexRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zrangebylex", Arity: -4, Flags: "readonly", Keys: "1 RO access",
-		Group: "sorted-set", Since: "2.8.9", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE key min max BYLEX`",
-		Complexity: "O(log N + M), N members of the sorted set, M returned",
-		Summary:    "Members from min to max by their bytes, if all scores are equal",
-		Syntax:     "key min:string max:string limit:[LIMIT offset count]",
-	}, Run: zrangebylex, Batching: engine.BatchAlways}
-}
-
 func zrangebylex(c *engine.Call) { zrangeReply(c, zrangeOptions{by: byLex}, openScores) }
-
-func zrevrangeRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zrevrange", Arity: -4, Flags: "readonly", Keys: "1 RO access",
-		Group: "sorted-set", Since: "1.2.0", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE key start stop REV`",
-		Complexity: "O(log N + M), N members of the sorted set, M returned",
-		Summary:    "Members at the ranks start to stop, counted from the highest score",
-		Syntax:     "key start stop [WITHSCORES]",
-	}, Run: zrevrange, Batching: engine.BatchAlways}
-}
 
 func zrevrange(c *engine.Call) { zrangeReply(c, zrangeOptions{rev: true}, openScores) }
 
-func zrevrangebyscoreRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zrevrangebyscore", Arity: -4, Flags: "readonly", Keys: "1 RO access",
-		Group: "sorted-set", Since: "2.2.0", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE key max min BYSCORE REV`",
-		Complexity: "O(log N + M), N members of the sorted set, M returned",
-		Summary:    "Members with a score from max down to min",
-		Syntax:     "key max min [WITHSCORES] limit:[LIMIT offset count]",
-		History:    []string{"2.1.6 Bounds that are excluded"},
-	}, Run: zrevrangebyscore, Batching: engine.BatchAlways}
-}
-
 func zrevrangebyscore(c *engine.Call) {
 	zrangeReply(c, zrangeOptions{by: byScore, rev: true}, openScores)
-}
-
-func zrevrangebylexRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zrevrangebylex", Arity: -4, Flags: "readonly", Keys: "1 RO access",
-		Group: "sorted-set", Since: "2.8.9", Deprecated: "6.2.0", ReplacedBy: "`ZRANGE key max min BYLEX REV`",
-		Complexity: "O(log N + M), N members of the sorted set, M returned",
-		Summary:    "Members from max down to min by their bytes, if all scores are equal",
-		Syntax:     "key max:string min:string limit:[LIMIT offset count]",
-	}, Run: zrevrangebylex, Batching: engine.BatchAlways}
 }
 
 func zrevrangebylex(c *engine.Call) { zrangeReply(c, zrangeOptions{by: byLex, rev: true}, openScores) }
@@ -295,16 +232,6 @@ func zrangeReply(c *engine.Call, o zrangeOptions, open int) {
 	}
 }
 
-func zrangestoreRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zrangestore", Arity: -5, Flags: "write denyoom", Keys: "1 OW update; 2 RO access",
-		Group: "sorted-set", Since: "6.2.0",
-		Complexity: "O(log N + M), N members of the sorted set, M stored",
-		Summary:    "Store a range of the sorted set src in dst",
-		Syntax:     "dst src min:string max:string sortby:[BYSCORE|BYLEX] [REV] limit:[LIMIT offset count]",
-	}, Run: zrangestore}
-}
-
 func zrangestore(c *engine.Call) {
 	dst, src := c.Bytes(), c.Bytes()
 	var o zrangeOptions
@@ -327,27 +254,7 @@ func zrangestore(c *engine.Call) {
 	zstore(c, dst, zset.Load(list), "zrangestore")
 }
 
-func zcountRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zcount", Arity: 4, Flags: "readonly fast", Keys: "1 RO access",
-		Group: "sorted-set", Since: "2.0.0",
-		Complexity: "O(log N), N members of the sorted set",
-		Summary:    "Number of members with a score from min to max",
-		Syntax:     "key min max",
-	}, Run: zcount}
-}
-
 func zcount(c *engine.Call) { zcountBy(c, byScore) }
-
-func zlexcountRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zlexcount", Arity: 4, Flags: "readonly fast", Keys: "1 RO access",
-		Group: "sorted-set", Since: "2.8.9",
-		Complexity: "O(log N), N members of the sorted set",
-		Summary:    "Number of members from min to max by their bytes, if all scores are equal",
-		Syntax:     "key min:string max:string",
-	}, Run: zlexcount}
-}
 
 func zlexcount(c *engine.Call) { zcountBy(c, byLex) }
 
@@ -369,39 +276,9 @@ func zcountBy(c *engine.Call, by rangeBy) {
 	}
 }
 
-func zremrangebyrankRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zremrangebyrank", Arity: 4, Flags: "write", Keys: "1 RW delete",
-		Group: "sorted-set", Since: "2.0.0",
-		Complexity: "O(log N + M), N members of the sorted set, M removed",
-		Summary:    "Remove the members at the ranks start to stop",
-		Syntax:     "key start stop",
-	}, Run: zremrangebyrank, Batching: engine.BatchAlways}
-}
-
 func zremrangebyrank(c *engine.Call) { zremrange(c, byRank, "zremrangebyrank") }
 
-func zremrangebyscoreRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zremrangebyscore", Arity: 4, Flags: "write", Keys: "1 RW delete",
-		Group: "sorted-set", Since: "1.2.0",
-		Complexity: "O(log N + M), N members of the sorted set, M removed",
-		Summary:    "Remove the members with a score from min to max",
-		Syntax:     "key min max",
-	}, Run: zremrangebyscore, Batching: engine.BatchAlways}
-}
-
 func zremrangebyscore(c *engine.Call) { zremrange(c, byScore, "zremrangebyscore") }
-
-func zremrangebylexRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zremrangebylex", Arity: 4, Flags: "write", Keys: "1 RW delete",
-		Group: "sorted-set", Since: "2.8.9",
-		Complexity: "O(log N + M), N members of the sorted set, M removed",
-		Summary:    "Remove the members from min to max by their bytes, if all scores are equal",
-		Syntax:     "key min:string max:string",
-	}, Run: zremrangebylex, Batching: engine.BatchAlways}
-}
 
 func zremrangebylex(c *engine.Call) { zremrange(c, byLex, "zremrangebylex") }
 

@@ -21,11 +21,41 @@ import (
 // Redis does not have.
 func SortedSetTakeCommands() []engine.Command {
 	return []engine.Command{
-		bzclaimRow(),
-		bzpopbyscoreRow(),
-		zclaimRow(),
-		zpopbyscoreRow(),
-		zremifeqRow(),
+		{Facts: protocol.Facts{
+			Name: "bzclaim", Arity: -7, Flags: "write denyoom blocking", Keys: "2# RW access update",
+			Group: "sorted-set", Since: process.ExtensionVersion,
+			Complexity: "O(K + M log N), K keys, N members of the sorted set, M claimed",
+			Summary:    "As ZCLAIM, and wait up to timeout seconds for members",
+			Syntax:     "timeout numkeys key [key ...] min max newscore [COUNT count] [LEASE]",
+		}, Run: bzclaim},
+		{Facts: protocol.Facts{
+			Name: "bzpopbyscore", Arity: -6, Flags: "write blocking", Keys: "2# RW access delete",
+			Group: "sorted-set", Since: process.ExtensionVersion,
+			Complexity: "O(K + M log N), K keys, N members of the sorted set, M removed",
+			Summary:    "As ZPOPBYSCORE, and wait up to timeout seconds for members",
+			Syntax:     "timeout numkeys key [key ...] min max [MAX] [COUNT count]",
+		}, Run: bzpopbyscore},
+		{Facts: protocol.Facts{
+			Name: "zclaim", Arity: -5, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "sorted-set", Since: process.ExtensionVersion,
+			Complexity: "O(M log N), N members of the sorted set, M claimed",
+			Summary:    "Give the lowest members with a score from min to max a new score, and return them",
+			Syntax:     "key min max newscore [COUNT count] [LEASE]",
+		}, Run: zclaim, Function: true},
+		{Facts: protocol.Facts{
+			Name: "zpopbyscore", Arity: -4, Flags: "write fast", Keys: "1 RW access delete",
+			Group: "sorted-set", Since: process.ExtensionVersion,
+			Complexity: "O(M log N), N members of the sorted set, M removed",
+			Summary:    "Remove the lowest or highest members with a score from min to max, and return them",
+			Syntax:     "key min max [MAX] [COUNT count]",
+		}, Run: zpopbyscore, Function: true},
+		{Facts: protocol.Facts{
+			Name: "zremifeq", Arity: -4, Flags: "write fast", Keys: "1 RW access delete",
+			Group: "sorted-set", Since: process.ExtensionVersion,
+			Complexity: "O(M log N), M members given, N members of the sorted set",
+			Summary:    "Remove the members that have the given scores",
+			Syntax:     "key score member [score member ...]",
+		}, Run: zremifeq, Function: true},
 	}
 }
 
@@ -103,27 +133,7 @@ func (o *takeOptions) take(c *engine.Call, key []byte, s *zset.Set) (taken []zse
 	return taken
 }
 
-func zpopbyscoreRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zpopbyscore", Arity: -4, Flags: "write fast", Keys: "1 RW access delete",
-		Group: "sorted-set", Since: process.ExtensionVersion,
-		Complexity: "O(M log N), N members of the sorted set, M removed",
-		Summary:    "Remove the lowest or highest members with a score from min to max, and return them",
-		Syntax:     "key min max [MAX] [COUNT count]",
-	}, Run: zpopbyscore, Function: true}
-}
-
 func zpopbyscore(c *engine.Call) { takeNow(c, takeOptions{}) }
-
-func zclaimRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zclaim", Arity: -5, Flags: "write denyoom fast", Keys: "1 RW access update",
-		Group: "sorted-set", Since: process.ExtensionVersion,
-		Complexity: "O(M log N), N members of the sorted set, M claimed",
-		Summary:    "Give the lowest members with a score from min to max a new score, and return them",
-		Syntax:     "key min max newscore [COUNT count] [LEASE]",
-	}, Run: zclaim, Function: true}
-}
 
 func zclaim(c *engine.Call) { takeNow(c, takeOptions{claim: true}) }
 
@@ -144,27 +154,7 @@ func takeNow(c *engine.Call, o takeOptions) {
 	replyPopped(c, taken, o.many)
 }
 
-func bzpopbyscoreRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "bzpopbyscore", Arity: -6, Flags: "write blocking", Keys: "2# RW access delete",
-		Group: "sorted-set", Since: process.ExtensionVersion,
-		Complexity: "O(K + M log N), K keys, N members of the sorted set, M removed",
-		Summary:    "As ZPOPBYSCORE, and wait up to timeout seconds for members",
-		Syntax:     "timeout numkeys key [key ...] min max [MAX] [COUNT count]",
-	}, Run: bzpopbyscore}
-}
-
 func bzpopbyscore(c *engine.Call) { takeOrWait(c, takeOptions{}) }
-
-func bzclaimRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "bzclaim", Arity: -7, Flags: "write denyoom blocking", Keys: "2# RW access update",
-		Group: "sorted-set", Since: process.ExtensionVersion,
-		Complexity: "O(K + M log N), K keys, N members of the sorted set, M claimed",
-		Summary:    "As ZCLAIM, and wait up to timeout seconds for members",
-		Syntax:     "timeout numkeys key [key ...] min max newscore [COUNT count] [LEASE]",
-	}, Run: bzclaim}
-}
 
 func bzclaim(c *engine.Call) { takeOrWait(c, takeOptions{claim: true}) }
 
@@ -196,16 +186,6 @@ func takeOrWait(c *engine.Call, o takeOptions) {
 		}
 	}
 	c.WaitFor(deadline, engine.Want{Kind: keyspace.KindZset, Ranged: true, Scores: o.scores}, (*protocol.Reply).NullArray, o.keys)
-}
-
-func zremifeqRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "zremifeq", Arity: -4, Flags: "write fast", Keys: "1 RW access delete",
-		Group: "sorted-set", Since: process.ExtensionVersion,
-		Complexity: "O(M log N), M members given, N members of the sorted set",
-		Summary:    "Remove the members that have the given scores",
-		Syntax:     "key score member [score member ...]",
-	}, Run: zremifeq, Function: true}
 }
 
 func zremifeq(c *engine.Call) {

@@ -15,33 +15,188 @@ import (
 // StringCommands returns the rows of the string commands.
 func StringCommands() []engine.Command {
 	return []engine.Command{
-		appendCommandRow(),
-		decrRow(),
-		decrbyRow(),
-		delexRow(),
-		delifeqRow(),
-		digestCommandRow(),
-		getRow(),
-		getdelRow(),
-		getexRow(),
-		getrangeRow(),
-		getsetRow(),
-		incrRow(),
-		incrbyRow(),
-		incrbyfloatRow(),
-		increxRow(),
-		lcsRow(),
-		mgetRow(),
-		msetRow(),
-		msetexRow(),
-		msetnxRow(),
-		psetexRow(),
-		setRow(),
-		setexRow(),
-		setnxRow(),
-		setrangeRow(),
-		strlenRow(),
-		substrRow(),
+		{Facts: protocol.Facts{
+			Name: "append", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW insert",
+			Group: "string", Since: "2.0.0",
+			Complexity: "O(N) amortized, N bytes appended",
+			Summary:    "Add bytes to the end of a string",
+			Syntax:     "key value",
+		}, Run: appendCommand},
+		{Facts: protocol.Facts{
+			Name: "decr", Arity: 2, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "string", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Subtract 1 from an integer",
+			Syntax:  "key",
+		}, Run: decr},
+		{Facts: protocol.Facts{
+			Name: "decrby", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "string", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Subtract decrement from an integer",
+			Syntax:  "key decrement",
+		}, Run: decrby},
+		{Facts: protocol.Facts{
+			Name: "delex", Arity: -2, Flags: "write fast", Keys: "1 RW delete variable_flags", KeysBy: protocol.KeysOfDelex,
+			Group: "string", Since: "8.4.0",
+			Complexity: "O(N), N bytes of the value",
+			Summary:    "Delete a string if its value or its digest meets a condition",
+			Syntax:     "key condition:[IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest:integer | IFDNE ifdne-digest:integer]",
+		}, Run: delex},
+		{Facts: protocol.Facts{
+			Name: "delifeq", Arity: 3, Flags: "write fast", Keys: "1 RM delete compares",
+			Group: "string", Since: "9.0.0", Complexity: "O(N), N bytes of the value",
+			Summary: "Delete a string that equals value",
+			Syntax:  "key value",
+		}, Run: delifeq},
+		{Facts: protocol.Facts{
+			Name: "digest", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "string", Since: "8.4.0", Complexity: "O(N), N bytes of the value",
+			Summary: "Hash a string with XXH3, as 16 hexadecimal digits",
+			Syntax:  "key",
+		}, Run: digestCommand},
+		{Facts: protocol.Facts{
+			Name: "get", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
+			Group: "string", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Read a string",
+			Syntax:  "key",
+		}, Run: get},
+		{Facts: protocol.Facts{
+			Name: "getdel", Arity: 2, Flags: "write fast", Keys: "1 RW access delete",
+			Group: "string", Since: "6.2.0", Complexity: "O(1)",
+			Summary: "Read a string and delete its key",
+			Syntax:  "key",
+		}, Run: getdel},
+		{Facts: protocol.Facts{
+			Name: "getex", Arity: -2, Flags: "write fast",
+			Keys:  "1 RW access update (written because the deadline changes)",
+			Group: "string", Since: "6.2.0", Complexity: "O(log N), N keys with a deadline",
+			Summary: "Read a string and set or remove the deadline of its key",
+			Syntax:  "key expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
+		}, Run: getex},
+		{Facts: protocol.Facts{
+			Name: "getrange", Arity: 4, Flags: "readonly", Keys: "1 RO access",
+			Group: "string", Since: "2.4.0",
+			Complexity: "O(N), N bytes returned",
+			Summary:    "Read the bytes from start to end of a string",
+			Syntax:     "key start end",
+		}, Run: getrange, Batching: engine.BatchAlways},
+		{Facts: protocol.Facts{
+			Name: "getset", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "string", Since: "1.0.0", Deprecated: "6.2.0", ReplacedBy: "`SET key value GET`",
+			Complexity: "O(1)",
+			Summary:    "Replace a string and return the previous one",
+			Syntax:     "key value",
+		}, Run: getset},
+		{Facts: protocol.Facts{
+			Name: "incr", Arity: 2, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "string", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Add 1 to an integer",
+			Syntax:  "key",
+		}, Run: incr},
+		{Facts: protocol.Facts{
+			Name: "incrby", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "string", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Add increment to an integer",
+			Syntax:  "key increment",
+		}, Run: incrby},
+		{Facts: protocol.Facts{
+			Name: "incrbyfloat", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "string", Since: "2.6.0", Complexity: "O(1)",
+			Summary: "Add increment to a decimal number",
+			Syntax:  "key increment:double",
+		}, Run: incrbyfloat},
+		{Facts: protocol.Facts{
+			Name: "increx", Arity: -2, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Group: "string", Since: "8.8.0", Complexity: "O(1); with a deadline O(log N), N keys that have one",
+			Summary: "Add to a number within bounds, and set the deadline of its key",
+			Syntax:  "key increment:[BYFLOAT float:double | BYINT integer:integer] [SATURATE] [LBOUND lowerbound] [UBOUND upperbound] expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] [ENX]",
+		}, Run: increx},
+		{Facts: protocol.Facts{
+			Name: "lcs", Arity: -3, Flags: "readonly", Keys: "1..+1 RO access",
+			Group: "string", Since: "7.0.0", Complexity: "O(N*M), N and M bytes of the two strings",
+			Summary: "Longest common subsequence of two strings, its length, or its matching ranges",
+			Syntax:  "key1 key2 [LEN] [IDX] [MINMATCHLEN min-match-len:integer] [WITHMATCHLEN]",
+		}, Run: longestCommon},
+		{Facts: protocol.Facts{
+			Name: "mget", Arity: -2, Flags: "readonly fast", Keys: "1..-1 RO access",
+			Group: "string", Since: "1.0.0", Tips: "request_policy:multi_shard",
+			Complexity: "O(N), N keys",
+			Summary:    "Read several strings",
+			Syntax:     "key [key ...]",
+		}, Run: mget},
+		{Facts: protocol.Facts{
+			Name: "mset", Arity: -3, Flags: "write denyoom", Keys: "1..-1/2 OW update",
+			Group: "string", Since: "1.0.1", Tips: "request_policy:multi_shard response_policy:all_succeeded",
+			Complexity: "O(N), N keys",
+			Summary:    "Write several strings",
+			Syntax:     "data:(key value)...",
+		}, Run: mset},
+		{Facts: protocol.Facts{
+			Name: "msetex", Arity: -4, Flags: "write denyoom", Keys: "1/2# OW update",
+			Group: "string", Since: "8.4.0", Tips: "request_policy:multi_shard response_policy:all_succeeded",
+			Complexity: "O(N log D), N keys, D keys with a deadline",
+			Summary:    "Write several strings with one deadline, on a condition that holds for all keys",
+			Syntax:     "numkeys data:(key value)... condition:[NX | XX] expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
+		}, Run: msetex},
+		{Facts: protocol.Facts{
+			Name: "msetnx", Arity: -3, Flags: "write denyoom", Keys: "1..-1/2 OW insert",
+			Group: "string", Since: "1.0.1",
+			Complexity: "O(N), N keys",
+			Summary:    "Write several strings if all keys are absent",
+			Syntax:     "data:(key value)...",
+		}, Run: msetnx},
+		{Facts: protocol.Facts{
+			Name: "psetex", Arity: 4, Flags: "write denyoom", Keys: "1 OW update",
+			Group: "string", Since: "2.6.0", Deprecated: "2.6.12", ReplacedBy: "`SET` with `PX`", Complexity: "O(log N), N keys with a deadline",
+			Summary: "Write a string that expires after milliseconds",
+			Syntax:  "key milliseconds value",
+		}, Run: psetex, Batching: engine.BatchAlways},
+		{Facts: protocol.Facts{
+			Name: "set", Arity: -3, Flags: "write denyoom",
+			Keys:   "1 RW access update variable_flags (read because of GET)",
+			KeysBy: protocol.KeysOfSet,
+			Group:  "string", Since: "1.0.0", Complexity: "O(1); with a deadline O(log N), N keys that have one",
+			Summary: "Write a string, on a condition and with a deadline if given",
+			Syntax:  "key value condition:[NX | XX | IFEQ ifeq-value@8.4.0 | IFNE ifne-value@8.4.0 | IFDEQ ifdeq-digest:integer@8.4.0 | IFDNE ifdne-digest:integer@8.4.0]@2.6.12 [GET@6.2.0] expiration:[EX seconds@2.6.12 | PX milliseconds@2.6.12 | EXAT unix-time-seconds@6.2.0 | PXAT unix-time-milliseconds@6.2.0 | KEEPTTL@6.0.0]",
+			History: []string{
+				"2.6.12 `EX`, `PX`, `NX`, `XX`",
+				"6.0.0 `KEEPTTL`",
+				"6.2.0 `GET`, `EXAT`, `PXAT`",
+				"7.0.0 `NX` together with `GET`",
+				"8.4.0 `IFEQ`, `IFNE`, `IFDEQ`, `IFDNE`",
+			},
+		}, Run: set, Batching: engine.BatchAlways},
+		{Facts: protocol.Facts{
+			Name: "setex", Arity: 4, Flags: "write denyoom", Keys: "1 OW update",
+			Group: "string", Since: "2.0.0", Deprecated: "2.6.12", ReplacedBy: "`SET` with `EX`", Complexity: "O(log N), N keys with a deadline",
+			Summary: "Write a string that expires after seconds",
+			Syntax:  "key seconds value",
+		}, Run: setex, Batching: engine.BatchAlways},
+		{Facts: protocol.Facts{
+			Name: "setnx", Arity: 3, Flags: "write denyoom fast", Keys: "1 OW insert",
+			Group: "string", Since: "1.0.0", Deprecated: "2.6.12", ReplacedBy: "`SET` with `NX`", Complexity: "O(1)",
+			Summary: "Write a string if its key is absent",
+			Syntax:  "key value",
+		}, Run: setnx},
+		{Facts: protocol.Facts{
+			Name: "setrange", Arity: 4, Flags: "write denyoom", Keys: "1 RW update",
+			Group: "string", Since: "2.2.0",
+			Complexity: "O(N), N bytes written, with the zeros before offset",
+			Summary:    "Overwrite the bytes of a string from offset on",
+			Syntax:     "key offset value",
+		}, Run: setrange},
+		{Facts: protocol.Facts{
+			Name: "strlen", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
+			Group: "string", Since: "2.2.0", Complexity: "O(1)",
+			Summary: "Length of a string in bytes",
+			Syntax:  "key",
+		}, Run: strlen},
+		{Facts: protocol.Facts{
+			Name: "substr", Arity: 4, Flags: "readonly", Keys: "1 RO access",
+			Group: "string", Since: "1.0.0", Deprecated: "2.0.0", ReplacedBy: "`GETRANGE`",
+			Complexity: "O(N), N bytes returned",
+			Summary:    "Former name of GETRANGE",
+			Syntax:     "key start end",
+		}, Run: substr},
 	}
 }
 
@@ -113,15 +268,6 @@ func appendDigest(b, value []byte) []byte {
 	return b
 }
 
-func digestCommandRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "digest", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
-		Group: "string", Since: "8.4.0", Complexity: "O(N), N bytes of the value",
-		Summary: "Hash a string with XXH3, as 16 hexadecimal digits",
-		Syntax:  "key",
-	}, Run: digestCommand}
-}
-
 func digestCommand(c *engine.Call) {
 	s, ok := engine.Read[keyspace.String](c, c.Bytes())
 	switch {
@@ -132,24 +278,6 @@ func digestCommand(c *engine.Call) {
 		var b [digestSize]byte
 		c.Reply.Bulk(appendDigest(b[:0], s.Content()))
 	}
-}
-
-func setRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "set", Arity: -3, Flags: "write denyoom",
-		Keys:   "1 RW access update variable_flags (read because of GET)",
-		KeysBy: protocol.KeysOfSet,
-		Group:  "string", Since: "1.0.0", Complexity: "O(1); with a deadline O(log N), N keys that have one",
-		Summary: "Write a string, on a condition and with a deadline if given",
-		Syntax:  "key value condition:[NX | XX | IFEQ ifeq-value@8.4.0 | IFNE ifne-value@8.4.0 | IFDEQ ifdeq-digest:integer@8.4.0 | IFDNE ifdne-digest:integer@8.4.0]@2.6.12 [GET@6.2.0] expiration:[EX seconds@2.6.12 | PX milliseconds@2.6.12 | EXAT unix-time-seconds@6.2.0 | PXAT unix-time-milliseconds@6.2.0 | KEEPTTL@6.0.0]",
-		History: []string{
-			"2.6.12 `EX`, `PX`, `NX`, `XX`",
-			"6.0.0 `KEEPTTL`",
-			"6.2.0 `GET`, `EXAT`, `PXAT`",
-			"7.0.0 `NX` together with `GET`",
-			"8.4.0 `IFEQ`, `IFNE`, `IFDEQ`, `IFDNE`",
-		},
-	}, Run: set, Batching: engine.BatchAlways}
 }
 
 func set(c *engine.Call) {
@@ -259,15 +387,6 @@ func write(c *engine.Call, key, value []byte, e *keyspace.Entry, x engine.Expiry
 // instead of being copied.
 const AdoptFrom = 128 << 10
 
-func delifeqRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "delifeq", Arity: 3, Flags: "write fast", Keys: "1 RM delete compares",
-		Group: "string", Since: "9.0.0", Complexity: "O(N), N bytes of the value",
-		Summary: "Delete a string that equals value",
-		Syntax:  "key value",
-	}, Run: delifeq}
-}
-
 func delifeq(c *engine.Call) {
 	key := c.Bytes()
 	o := comparison{given: true, with: c.Bytes()}
@@ -275,16 +394,6 @@ func delifeq(c *engine.Call) {
 	if ok {
 		dropIf(c, key, s != nil && o.holds(c, s))
 	}
-}
-
-func delexRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "delex", Arity: -2, Flags: "write fast", Keys: "1 RW delete variable_flags", KeysBy: protocol.KeysOfDelex,
-		Group: "string", Since: "8.4.0",
-		Complexity: "O(N), N bytes of the value",
-		Summary:    "Delete a string if its value or its digest meets a condition",
-		Syntax:     "key condition:[IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest:integer | IFDNE ifdne-digest:integer]",
-	}, Run: delex}
 }
 
 // delex is DEL of one key, or DEL with a condition, as DELIFEQ. Redis checks the
@@ -328,15 +437,6 @@ func dropIf(c *engine.Call, key []byte, condition bool) {
 	c.Reply.Int(n)
 }
 
-func setnxRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "setnx", Arity: 3, Flags: "write denyoom fast", Keys: "1 OW insert",
-		Group: "string", Since: "1.0.0", Deprecated: "2.6.12", ReplacedBy: "`SET` with `NX`", Complexity: "O(1)",
-		Summary: "Write a string if its key is absent",
-		Syntax:  "key value",
-	}, Run: setnx}
-}
-
 func setnx(c *engine.Call) {
 	key, value := c.Bytes(), c.Bytes()
 	if e := c.DB.Edit(key); e != nil {
@@ -347,25 +447,7 @@ func setnx(c *engine.Call) {
 	c.Reply.Int(1)
 }
 
-func setexRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "setex", Arity: 4, Flags: "write denyoom", Keys: "1 OW update",
-		Group: "string", Since: "2.0.0", Deprecated: "2.6.12", ReplacedBy: "`SET` with `EX`", Complexity: "O(log N), N keys with a deadline",
-		Summary: "Write a string that expires after seconds",
-		Syntax:  "key seconds value",
-	}, Run: setex, Batching: engine.BatchAlways}
-}
-
-func setex(c *engine.Call) { setFor(c, engine.Seconds) }
-func psetexRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "psetex", Arity: 4, Flags: "write denyoom", Keys: "1 OW update",
-		Group: "string", Since: "2.6.0", Deprecated: "2.6.12", ReplacedBy: "`SET` with `PX`", Complexity: "O(log N), N keys with a deadline",
-		Summary: "Write a string that expires after milliseconds",
-		Syntax:  "key milliseconds value",
-	}, Run: psetex, Batching: engine.BatchAlways}
-}
-
+func setex(c *engine.Call)  { setFor(c, engine.Seconds) }
 func psetex(c *engine.Call) { setFor(c, 0) }
 
 func setFor(c *engine.Call, unit engine.TimeUnit) {
@@ -378,15 +460,6 @@ func setFor(c *engine.Call, unit engine.TimeUnit) {
 	}
 }
 
-func getRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "get", Arity: 2, Flags: "readonly fast", Keys: "1 RO access",
-		Group: "string", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Read a string",
-		Syntax:  "key",
-	}, Run: get}
-}
-
 func get(c *engine.Call) {
 	s, ok := engine.Read[keyspace.String](c, c.Bytes())
 	switch {
@@ -396,16 +469,6 @@ func get(c *engine.Call) {
 	default:
 		c.Reply.Bulk(s.Content())
 	}
-}
-
-func getexRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "getex", Arity: -2, Flags: "write fast",
-		Keys:  "1 RW access update (written because the deadline changes)",
-		Group: "string", Since: "6.2.0", Complexity: "O(log N), N keys with a deadline",
-		Summary: "Read a string and set or remove the deadline of its key",
-		Syntax:  "key expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
-	}, Run: getex}
 }
 
 func getex(c *engine.Call) {
@@ -450,15 +513,6 @@ func getex(c *engine.Call) {
 	}
 }
 
-func getdelRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "getdel", Arity: 2, Flags: "write fast", Keys: "1 RW access delete",
-		Group: "string", Since: "6.2.0", Complexity: "O(1)",
-		Summary: "Read a string and delete its key",
-		Syntax:  "key",
-	}, Run: getdel}
-}
-
 func getdel(c *engine.Call) {
 	key := c.Bytes()
 	s, ok := engine.Read[keyspace.String](c, key)
@@ -472,29 +526,9 @@ func getdel(c *engine.Call) {
 	}
 }
 
-func getsetRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "getset", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
-		Group: "string", Since: "1.0.0", Deprecated: "6.2.0", ReplacedBy: "`SET key value GET`",
-		Complexity: "O(1)",
-		Summary:    "Replace a string and return the previous one",
-		Syntax:     "key value",
-	}, Run: getset}
-}
-
 func getset(c *engine.Call) {
 	key, value := c.Bytes(), c.Bytes()
 	setString(c, key, value, setOptions{get: true})
-}
-
-func mgetRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "mget", Arity: -2, Flags: "readonly fast", Keys: "1..-1 RO access",
-		Group: "string", Since: "1.0.0", Tips: "request_policy:multi_shard",
-		Complexity: "O(N), N keys",
-		Summary:    "Read several strings",
-		Syntax:     "key [key ...]",
-	}, Run: mget}
 }
 
 func mget(c *engine.Call) {
@@ -511,16 +545,6 @@ func mget(c *engine.Call) {
 	}
 }
 
-func msetRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "mset", Arity: -3, Flags: "write denyoom", Keys: "1..-1/2 OW update",
-		Group: "string", Since: "1.0.1", Tips: "request_policy:multi_shard response_policy:all_succeeded",
-		Complexity: "O(N), N keys",
-		Summary:    "Write several strings",
-		Syntax:     "data:(key value)...",
-	}, Run: mset}
-}
-
 func mset(c *engine.Call) {
 	if c.Len()%2 != 0 {
 		c.Reply.Error(engine.WrongArity("mset"))
@@ -528,16 +552,6 @@ func mset(c *engine.Call) {
 	}
 	setPairs(c)
 	c.Reply.OK()
-}
-
-func msetnxRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "msetnx", Arity: -3, Flags: "write denyoom", Keys: "1..-1/2 OW insert",
-		Group: "string", Since: "1.0.1",
-		Complexity: "O(N), N keys",
-		Summary:    "Write several strings if all keys are absent",
-		Syntax:     "data:(key value)...",
-	}, Run: msetnx}
 }
 
 func msetnx(c *engine.Call) {
@@ -553,16 +567,6 @@ func msetnx(c *engine.Call) {
 	}
 	setPairs(c)
 	c.Reply.Int(1)
-}
-
-func msetexRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "msetex", Arity: -4, Flags: "write denyoom", Keys: "1/2# OW update",
-		Group: "string", Since: "8.4.0", Tips: "request_policy:multi_shard response_policy:all_succeeded",
-		Complexity: "O(N log D), N keys, D keys with a deadline",
-		Summary:    "Write several strings with one deadline, on a condition that holds for all keys",
-		Syntax:     "numkeys data:(key value)... condition:[NX | XX] expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
-	}, Run: msetex}
 }
 
 // msetex is MSETEX numkeys key value [key value ...] [NX|XX] [EX|PX|EXAT|PXAT time|KEEPTTL].
@@ -623,15 +627,6 @@ func setPairs(c *engine.Call) {
 	}
 }
 
-func strlenRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "strlen", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
-		Group: "string", Since: "2.2.0", Complexity: "O(1)",
-		Summary: "Length of a string in bytes",
-		Syntax:  "key",
-	}, Run: strlen}
-}
-
 func strlen(c *engine.Call) {
 	s, ok := engine.Read[keyspace.String](c, c.Bytes())
 	switch {
@@ -641,16 +636,6 @@ func strlen(c *engine.Call) {
 	default:
 		c.Reply.Int(int64(s.Len()))
 	}
-}
-
-func getrangeRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "getrange", Arity: 4, Flags: "readonly", Keys: "1 RO access",
-		Group: "string", Since: "2.4.0",
-		Complexity: "O(N), N bytes returned",
-		Summary:    "Read the bytes from start to end of a string",
-		Syntax:     "key start end",
-	}, Run: getrange, Batching: engine.BatchAlways}
 }
 
 func getrange(c *engine.Call) {
@@ -681,16 +666,6 @@ func getrange(c *engine.Call) {
 	c.Reply.Bulk(s.Content()[start : end+1])
 }
 
-func substrRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "substr", Arity: 4, Flags: "readonly", Keys: "1 RO access",
-		Group: "string", Since: "1.0.0", Deprecated: "2.0.0", ReplacedBy: "`GETRANGE`",
-		Complexity: "O(N), N bytes returned",
-		Summary:    "Former name of GETRANGE",
-		Syntax:     "key start end",
-	}, Run: substr}
-}
-
 func substr(c *engine.Call) { getrange(c) }
 
 const errTooLong = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
@@ -711,16 +686,6 @@ func editString(c *engine.Call, key []byte) (e *keyspace.Entry, s *keyspace.Stri
 	}
 	s, ok = engine.As[keyspace.String](c, e)
 	return e, s, ok
-}
-
-func setrangeRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "setrange", Arity: 4, Flags: "write denyoom", Keys: "1 RW update",
-		Group: "string", Since: "2.2.0",
-		Complexity: "O(N), N bytes written, with the zeros before offset",
-		Summary:    "Overwrite the bytes of a string from offset on",
-		Syntax:     "key offset value",
-	}, Run: setrange}
 }
 
 func setrange(c *engine.Call) {
@@ -751,16 +716,6 @@ func setrange(c *engine.Call) {
 	c.Reply.Int(int64(n))
 }
 
-func appendCommandRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "append", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW insert",
-		Group: "string", Since: "2.0.0",
-		Complexity: "O(N) amortized, N bytes appended",
-		Summary:    "Add bytes to the end of a string",
-		Syntax:     "key value",
-	}, Run: appendCommand}
-}
-
 func appendCommand(c *engine.Call) {
 	key, value := c.Bytes(), c.Bytes()
 	e, s, ok := editString(c, key)
@@ -780,45 +735,9 @@ func appendCommand(c *engine.Call) {
 	c.Reply.Int(int64(n))
 }
 
-func incrRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "incr", Arity: 2, Flags: "write denyoom fast", Keys: "1 RW access update",
-		Group: "string", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Add 1 to an integer",
-		Syntax:  "key",
-	}, Run: incr}
-}
-
-func incr(c *engine.Call) { incrBy(c, c.Bytes(), 1) }
-func decrRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "decr", Arity: 2, Flags: "write denyoom fast", Keys: "1 RW access update",
-		Group: "string", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Subtract 1 from an integer",
-		Syntax:  "key",
-	}, Run: decr}
-}
-
-func decr(c *engine.Call) { incrBy(c, c.Bytes(), -1) }
-func incrbyRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "incrby", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
-		Group: "string", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Add increment to an integer",
-		Syntax:  "key increment",
-	}, Run: incrby}
-}
-
+func incr(c *engine.Call)   { incrBy(c, c.Bytes(), 1) }
+func decr(c *engine.Call)   { incrBy(c, c.Bytes(), -1) }
 func incrby(c *engine.Call) { incrBy(c, c.Bytes(), c.Int()) }
-
-func decrbyRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "decrby", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
-		Group: "string", Since: "1.0.0", Complexity: "O(1)",
-		Summary: "Subtract decrement from an integer",
-		Syntax:  "key decrement",
-	}, Run: decrby}
-}
 
 func decrby(c *engine.Call) {
 	key, by := c.Bytes(), c.Int()
@@ -866,15 +785,6 @@ func overwrite(c *engine.Call, key []byte, e *keyspace.Entry, value []byte) *key
 }
 
 const errNotFinite = "ERR increment would produce NaN or Infinity"
-
-func incrbyfloatRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "incrbyfloat", Arity: 3, Flags: "write denyoom fast", Keys: "1 RW access update",
-		Group: "string", Since: "2.6.0", Complexity: "O(1)",
-		Summary: "Add increment to a decimal number",
-		Syntax:  "key increment:double",
-	}, Run: incrbyfloat}
-}
 
 func incrbyfloat(c *engine.Call) {
 	key, text := c.Bytes(), c.Bytes()

@@ -11,15 +11,6 @@ import (
 	"github.com/zsetd/zsetd/server/internal/values/longdouble"
 )
 
-func increxRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "increx", Arity: -2, Flags: "write denyoom fast", Keys: "1 RW access update",
-		Group: "string", Since: "8.8.0", Complexity: "O(1); with a deadline O(log N), N keys that have one",
-		Summary: "Add to a number within bounds, and set the deadline of its key",
-		Syntax:  "key increment:[BYFLOAT float:double | BYINT integer:integer] [SATURATE] [LBOUND lowerbound] [UBOUND upperbound] expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] [ENX]",
-	}, Run: increx}
-}
-
 // increxOptions are the options of INCREX. The numbers are read when all options are
 // known, because LBOUND may stand before BYFLOAT.
 type increxOptions struct {

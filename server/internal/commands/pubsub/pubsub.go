@@ -13,26 +13,104 @@ import (
 // Commands returns the rows of the publish/subscribe commands.
 func Commands() []engine.Command {
 	return []engine.Command{
-		psubscribeRow(),
-		publishRow(),
+		{Facts: protocol.Facts{
+			Name: "psubscribe", Arity: -2, Channels: protocol.EveryPattern, Flags: "denyoom pubsub noscript loading stale",
+			Group: "pubsub", Since: "2.0.0",
+			Complexity: "O(N), N patterns given",
+			Summary:    "Receive the messages of all channels that match patterns",
+			Syntax:     "pattern [pattern ...]",
+		}, Run: psubscribe, OfConnection: true, WhileSubscribed: true},
+		{Facts: protocol.Facts{
+			Name: "publish", Arity: 3, Channels: protocol.FirstChannel, Flags: "pubsub loading stale fast may_replicate",
+			Group: "pubsub", Since: "2.0.0",
+			Complexity: "O(S + P), S subscribers, P patterns that clients subscribe to",
+			Summary:    "Send a message to the subscribers of a channel",
+			Syntax:     "channel message",
+		}, Run: publish, Importable: true, Batching: engine.BatchAlways},
 		{Facts: protocol.Facts{
 			Name: "pubsub", Arity: -2,
 			Group: "pubsub", Since: "2.8.0", Complexity: "That of the subcommand",
 			Summary: "State of channels and subscriptions",
 		}, Subcommands: []engine.Command{
-			pubsubChannelsRow(),
-			pubsubHelpRow(),
-			pubsubNumpatRow(),
-			pubsubNumsubRow(),
-			pubsubShardchannelsRow(),
-			pubsubShardnumsubRow(),
+			{Facts: protocol.Facts{
+				Name: "pubsub|channels", Arity: -2, Flags: "pubsub loading stale",
+				Group: "pubsub", Since: "2.8.0",
+				Complexity: "O(N log N), N channels with subscribers",
+				Summary:    "Channels with subscribers, all or those that match a pattern",
+				Syntax:     "[pattern]",
+			}, Run: pubsubChannels},
+			{Facts: protocol.Facts{
+				Name: "pubsub|help", Arity: 2, Flags: "loading stale",
+				Group: "pubsub", Since: "6.2.0", Complexity: "O(1)",
+				Summary: "List the subcommands",
+			}, Run: pubsubHelp},
+			{Facts: protocol.Facts{
+				Name: "pubsub|numpat", Arity: 2, Flags: "pubsub loading stale",
+				Group: "pubsub", Since: "2.8.0", Complexity: "O(1)",
+				Summary: "Number of different patterns that clients subscribe to",
+			}, Run: pubsubNumpat},
+			{Facts: protocol.Facts{
+				Name: "pubsub|numsub", Arity: -2, Flags: "pubsub loading stale",
+				Group: "pubsub", Since: "2.8.0",
+				Complexity: "O(N), N channels given",
+				Summary:    "Number of subscribers of each of the channels",
+				Syntax:     "[channel [channel ...]]",
+			}, Run: pubsubNumsub},
+			{Facts: protocol.Facts{
+				Name: "pubsub|shardchannels", Arity: -2, Flags: "pubsub loading stale",
+				Group: "pubsub", Since: "7.0.0",
+				Complexity: "O(N log N), N shard channels with subscribers",
+				Summary:    "Shard channels with subscribers, all or those that match a pattern",
+				Syntax:     "[pattern]",
+			}, Run: pubsubShardchannels},
+			{Facts: protocol.Facts{
+				Name: "pubsub|shardnumsub", Arity: -2, Flags: "pubsub loading stale",
+				Group: "pubsub", Since: "7.0.0",
+				Complexity: "O(N), N shard channels given",
+				Summary:    "Number of subscribers of each of the shard channels",
+				Syntax:     "[shardchannel [shardchannel ...]]",
+			}, Run: pubsubShardnumsub},
 		}},
-		punsubscribeRow(),
-		spublishRow(),
-		ssubscribeRow(),
-		subscribeRow(),
-		sunsubscribeRow(),
-		unsubscribeRow(),
+		{Facts: protocol.Facts{
+			Name: "punsubscribe", Arity: -1, Flags: "pubsub noscript loading stale",
+			Group: "pubsub", Since: "2.0.0",
+			Complexity: "O(N), N patterns given or subscribed to",
+			Summary:    "End the subscriptions to patterns, without arguments to all of them",
+			Syntax:     "[pattern [pattern ...]]",
+		}, Run: punsubscribe, OfConnection: true, WhileSubscribed: true},
+		{Facts: protocol.Facts{
+			Name: "spublish", Arity: 3, Channels: protocol.FirstChannel, Flags: "pubsub loading stale fast may_replicate", Keys: "1 not_key",
+			Group: "pubsub", Since: "7.0.0",
+			Complexity: "O(S), S subscribers",
+			Summary:    "Send a message to the subscribers of a shard channel",
+			Syntax:     "shardchannel message",
+		}, Run: spublish, Importable: true},
+		{Facts: protocol.Facts{
+			Name: "ssubscribe", Arity: -2, Channels: protocol.EveryChannel, Flags: "denyoom pubsub noscript loading stale", Keys: "1..-1 not_key",
+			Group: "pubsub", Since: "7.0.0", Complexity: "O(N), N shard channels given",
+			Summary: "Receive the messages of shard channels",
+			Syntax:  "shardchannel [shardchannel ...]",
+		}, Run: ssubscribe, OfConnection: true, WhileSubscribed: true},
+		{Facts: protocol.Facts{
+			Name: "subscribe", Arity: -2, Channels: protocol.EveryChannel, Flags: "denyoom pubsub noscript loading stale",
+			Group: "pubsub", Since: "2.0.0", Complexity: "O(N), N channels given",
+			Summary: "Receive the messages of channels",
+			Syntax:  "channel [channel ...]",
+		}, Run: subscribe, OfConnection: true, WhileSubscribed: true},
+		{Facts: protocol.Facts{
+			Name: "sunsubscribe", Arity: -1, Flags: "pubsub noscript loading stale", Keys: "1..-1 not_key",
+			Group: "pubsub", Since: "7.0.0",
+			Complexity: "O(N), N shard channels given or subscribed to",
+			Summary:    "End the subscriptions to shard channels, without arguments to all of them",
+			Syntax:     "[shardchannel [shardchannel ...]]",
+		}, Run: sunsubscribe, OfConnection: true, WhileSubscribed: true},
+		{Facts: protocol.Facts{
+			Name: "unsubscribe", Arity: -1, Flags: "pubsub noscript loading stale",
+			Group: "pubsub", Since: "2.0.0",
+			Complexity: "O(N), N channels given or subscribed to",
+			Summary:    "End the subscriptions to channels, without arguments to all of them",
+			Syntax:     "[channel [channel ...]]",
+		}, Run: unsubscribe, OfConnection: true, WhileSubscribed: true},
 	}
 }
 
@@ -104,97 +182,19 @@ func (t topic) replyLeft(c *engine.Call, name []byte) {
 	c.Reply.Int(t.count(c.Session))
 }
 
-func subscribeRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "subscribe", Arity: -2, Channels: protocol.EveryChannel, Flags: "denyoom pubsub noscript loading stale",
-		Group: "pubsub", Since: "2.0.0", Complexity: "O(N), N channels given",
-		Summary: "Receive the messages of channels",
-		Syntax:  "channel [channel ...]",
-	}, Run: subscribe, OfConnection: true, WhileSubscribed: true}
-}
-
 func subscribe(c *engine.Call) { channels().join(c) }
-
-func psubscribeRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "psubscribe", Arity: -2, Channels: protocol.EveryPattern, Flags: "denyoom pubsub noscript loading stale",
-		Group: "pubsub", Since: "2.0.0",
-		Complexity: "O(N), N patterns given",
-		Summary:    "Receive the messages of all channels that match patterns",
-		Syntax:     "pattern [pattern ...]",
-	}, Run: psubscribe, OfConnection: true, WhileSubscribed: true}
-}
 
 func psubscribe(c *engine.Call) { patterns().join(c) }
 
-func ssubscribeRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "ssubscribe", Arity: -2, Channels: protocol.EveryChannel, Flags: "denyoom pubsub noscript loading stale", Keys: "1..-1 not_key",
-		Group: "pubsub", Since: "7.0.0", Complexity: "O(N), N shard channels given",
-		Summary: "Receive the messages of shard channels",
-		Syntax:  "shardchannel [shardchannel ...]",
-	}, Run: ssubscribe, OfConnection: true, WhileSubscribed: true}
-}
-
 func ssubscribe(c *engine.Call) { shards().join(c) }
-
-func unsubscribeRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "unsubscribe", Arity: -1, Flags: "pubsub noscript loading stale",
-		Group: "pubsub", Since: "2.0.0",
-		Complexity: "O(N), N channels given or subscribed to",
-		Summary:    "End the subscriptions to channels, without arguments to all of them",
-		Syntax:     "[channel [channel ...]]",
-	}, Run: unsubscribe, OfConnection: true, WhileSubscribed: true}
-}
 
 func unsubscribe(c *engine.Call) { channels().leave(c) }
 
-func punsubscribeRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "punsubscribe", Arity: -1, Flags: "pubsub noscript loading stale",
-		Group: "pubsub", Since: "2.0.0",
-		Complexity: "O(N), N patterns given or subscribed to",
-		Summary:    "End the subscriptions to patterns, without arguments to all of them",
-		Syntax:     "[pattern [pattern ...]]",
-	}, Run: punsubscribe, OfConnection: true, WhileSubscribed: true}
-}
-
 func punsubscribe(c *engine.Call) { patterns().leave(c) }
-
-func sunsubscribeRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "sunsubscribe", Arity: -1, Flags: "pubsub noscript loading stale", Keys: "1..-1 not_key",
-		Group: "pubsub", Since: "7.0.0",
-		Complexity: "O(N), N shard channels given or subscribed to",
-		Summary:    "End the subscriptions to shard channels, without arguments to all of them",
-		Syntax:     "[shardchannel [shardchannel ...]]",
-	}, Run: sunsubscribe, OfConnection: true, WhileSubscribed: true}
-}
 
 func sunsubscribe(c *engine.Call) { shards().leave(c) }
 
-func publishRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "publish", Arity: 3, Channels: protocol.FirstChannel, Flags: "pubsub loading stale fast may_replicate",
-		Group: "pubsub", Since: "2.0.0",
-		Complexity: "O(S + P), S subscribers, P patterns that clients subscribe to",
-		Summary:    "Send a message to the subscribers of a channel",
-		Syntax:     "channel message",
-	}, Run: publish, Importable: true, Batching: engine.BatchAlways}
-}
-
 func publish(c *engine.Call) { send(c, false) }
-
-func spublishRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "spublish", Arity: 3, Channels: protocol.FirstChannel, Flags: "pubsub loading stale fast may_replicate", Keys: "1 not_key",
-		Group: "pubsub", Since: "7.0.0",
-		Complexity: "O(S), S subscribers",
-		Summary:    "Send a message to the subscribers of a shard channel",
-		Syntax:     "shardchannel message",
-	}, Run: spublish, Importable: true}
-}
 
 func spublish(c *engine.Call) { send(c, true) }
 
@@ -204,27 +204,7 @@ func send(c *engine.Call, sharded bool) {
 	c.Reply.Int(int64(c.Publish(sharded, channel, message)))
 }
 
-func pubsubChannelsRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "pubsub|channels", Arity: -2, Flags: "pubsub loading stale",
-		Group: "pubsub", Since: "2.8.0",
-		Complexity: "O(N log N), N channels with subscribers",
-		Summary:    "Channels with subscribers, all or those that match a pattern",
-		Syntax:     "[pattern]",
-	}, Run: pubsubChannels}
-}
-
 func pubsubChannels(c *engine.Call) { list(c, subscription.Channels) }
-
-func pubsubShardchannelsRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "pubsub|shardchannels", Arity: -2, Flags: "pubsub loading stale",
-		Group: "pubsub", Since: "7.0.0",
-		Complexity: "O(N log N), N shard channels with subscribers",
-		Summary:    "Shard channels with subscribers, all or those that match a pattern",
-		Syntax:     "[pattern]",
-	}, Run: pubsubShardchannels}
-}
 
 func pubsubShardchannels(c *engine.Call) { list(c, subscription.Shards) }
 
@@ -245,27 +225,7 @@ func list(c *engine.Call, kind subscription.Topic) {
 	}
 }
 
-func pubsubNumsubRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "pubsub|numsub", Arity: -2, Flags: "pubsub loading stale",
-		Group: "pubsub", Since: "2.8.0",
-		Complexity: "O(N), N channels given",
-		Summary:    "Number of subscribers of each of the channels",
-		Syntax:     "[channel [channel ...]]",
-	}, Run: pubsubNumsub}
-}
-
 func pubsubNumsub(c *engine.Call) { count(c, subscription.Channels) }
-
-func pubsubShardnumsubRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "pubsub|shardnumsub", Arity: -2, Flags: "pubsub loading stale",
-		Group: "pubsub", Since: "7.0.0",
-		Complexity: "O(N), N shard channels given",
-		Summary:    "Number of subscribers of each of the shard channels",
-		Syntax:     "[shardchannel [shardchannel ...]]",
-	}, Run: pubsubShardnumsub}
-}
 
 func pubsubShardnumsub(c *engine.Call) { count(c, subscription.Shards) }
 
@@ -279,23 +239,7 @@ func count(c *engine.Call, kind subscription.Topic) {
 	}
 }
 
-func pubsubNumpatRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "pubsub|numpat", Arity: 2, Flags: "pubsub loading stale",
-		Group: "pubsub", Since: "2.8.0", Complexity: "O(1)",
-		Summary: "Number of different patterns that clients subscribe to",
-	}, Run: pubsubNumpat}
-}
-
 func pubsubNumpat(c *engine.Call) { c.Reply.Int(int64(c.Engine.PubSub.Len(subscription.Patterns))) }
-
-func pubsubHelpRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "pubsub|help", Arity: 2, Flags: "loading stale",
-		Group: "pubsub", Since: "6.2.0", Complexity: "O(1)",
-		Summary: "List the subcommands",
-	}, Run: pubsubHelp}
-}
 
 func pubsubHelp(c *engine.Call) {
 	c.Help("CHANNELS [<pattern>]",

@@ -24,22 +24,82 @@ import (
 // FunctionCommands returns the rows of FUNCTION and FCALL.
 func FunctionCommands() []engine.Command {
 	return []engine.Command{
-		fcallRow(),
-		fcallRoRow(),
+		{Facts: protocol.Facts{
+			Name: "fcall", Arity: -3, Flags: "noscript stale skip_monitor no_mandatory_keys may_replicate",
+			Keys:  "2# RW access update (the code decides what it reads and writes)",
+			Group: "scripting", Since: "7.0.0", Complexity: "That of the function",
+			Summary: "Call a function of a library",
+			Syntax:  "function numkeys [key [key ...]] [arg [arg ...]]",
+		}, Run: fcall, ScriptFlags: functionFlags},
+		{Facts: protocol.Facts{
+			Name: "fcall_ro", Arity: -3, Flags: "readonly noscript stale skip_monitor no_mandatory_keys",
+			Keys:  "2# RO access (the code decides what it reads)",
+			Group: "scripting", Since: "7.0.0", Complexity: "That of the function",
+			Summary: "Call a function that changes nothing",
+			Syntax:  "function numkeys [key [key ...]] [arg [arg ...]]",
+		}, Run: fcallRo, ScriptFlags: functionFlags},
 		{Facts: protocol.Facts{
 			Name: "function", Arity: -2,
 			Group: "scripting", Since: "7.0.0", Complexity: "That of the subcommand",
 			Summary: "Libraries of functions in Lua",
 		}, Subcommands: []engine.Command{
-			functionDeleteRow(),
-			functionDumpRow(),
-			functionFlushRow(),
-			functionHelpRow(),
-			functionKillRow(),
-			functionListRow(),
-			functionLoadRow(),
-			functionRestoreRow(),
-			functionStatsRow(),
+			{Facts: protocol.Facts{
+				Name: "function|delete", Arity: 3, Flags: "write noscript",
+				Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
+				Complexity: "O(F), F functions of the library",
+				Summary:    "Delete a library with its functions",
+				Syntax:     "library-name",
+			}, Run: functionDelete},
+			{Facts: protocol.Facts{
+				Name: "function|dump", Arity: 2, Flags: "noscript",
+				Group: "scripting", Since: "7.0.0", Complexity: "O(N), N bytes of code",
+				Summary: "Serialize all libraries for FUNCTION RESTORE",
+			}, Run: functionDump},
+			{Facts: protocol.Facts{
+				Name: "function|flush", Arity: -2, Flags: "write noscript",
+				Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
+				Complexity: "O(L), L libraries",
+				Summary:    "Delete all libraries",
+				Syntax:     "flush-type:[ASYNC|SYNC]",
+			}, Run: functionFlush},
+			{Facts: protocol.Facts{
+				Name: "function|help", Arity: 2, Flags: "loading stale",
+				Group: "scripting", Since: "7.0.0", Complexity: "O(1)",
+				Summary: "List the subcommands",
+			}, Run: functionHelp},
+			{Facts: protocol.Facts{
+				Name: "function|kill", Arity: 2, Flags: "noscript allow_busy",
+				Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:one_succeeded",
+				Complexity: "O(1)",
+				Summary:    "Stop the function that runs, if it has changed nothing",
+			}, Run: functionKill},
+			{Facts: protocol.Facts{
+				Name: "function|list", Arity: -2, Flags: "noscript",
+				Group: "scripting", Since: "7.0.0", Tips: "nondeterministic_output_order",
+				Complexity: "O(F log F), F functions of all libraries",
+				Summary:    "Libraries with their functions and, if asked for, their code",
+				Syntax:     "[LIBRARYNAME library-name-pattern] [WITHCODE]",
+			}, Run: functionList},
+			{Facts: protocol.Facts{
+				Name: "function|load", Arity: -3, Flags: "write denyoom noscript",
+				Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
+				Complexity: "O(N), N bytes of code",
+				Summary:    "Compile a library and add it, or replace the one of this name",
+				Syntax:     "[REPLACE] function-code",
+			}, Run: functionLoad},
+			{Facts: protocol.Facts{
+				Name: "function|restore", Arity: -3, Flags: "write denyoom noscript",
+				Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
+				Complexity: "O(N), N bytes of code",
+				Summary:    "Create libraries from the reply of FUNCTION DUMP",
+				Syntax:     "serialized-value policy:[FLUSH|APPEND|REPLACE]",
+			}, Run: functionRestore},
+			{Facts: protocol.Facts{
+				Name: "function|stats", Arity: 2, Flags: "noscript allow_busy",
+				Group: "scripting", Since: "7.0.0", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
+				Complexity: "O(1)",
+				Summary:    "The function that runs, and the number of libraries and functions",
+			}, Run: functionStats},
 		}},
 	}
 }
@@ -373,16 +433,6 @@ func takenBy(fs *engine.Functions, replace bool) (libraries func(string) bool, f
 		}
 }
 
-func functionLoadRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "function|load", Arity: -3, Flags: "write denyoom noscript",
-		Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
-		Complexity: "O(N), N bytes of code",
-		Summary:    "Compile a library and add it, or replace the one of this name",
-		Syntax:     "[REPLACE] function-code",
-	}, Run: functionLoad}
-}
-
 func functionLoad(c *engine.Call) {
 	replace := false
 	for c.Len() > 1 {
@@ -410,16 +460,6 @@ func functionLoad(c *engine.Call) {
 	c.Reply.BulkString(l.Name)
 }
 
-func functionDeleteRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "function|delete", Arity: 3, Flags: "write noscript",
-		Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
-		Complexity: "O(F), F functions of the library",
-		Summary:    "Delete a library with its functions",
-		Syntax:     "library-name",
-	}, Run: functionDelete}
-}
-
 func functionDelete(c *engine.Call) {
 	fs := &c.Engine.Scripting.Functions
 	l := fs.Libraries[c.String()]
@@ -443,16 +483,6 @@ func flushLibraries(c *engine.Call) {
 	fs.Libraries, fs.ByName = nil, nil
 }
 
-func functionFlushRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "function|flush", Arity: -2, Flags: "write noscript",
-		Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
-		Complexity: "O(L), L libraries",
-		Summary:    "Delete all libraries",
-		Syntax:     "flush-type:[ASYNC|SYNC]",
-	}, Run: functionFlush}
-}
-
 func functionFlush(c *engine.Call) {
 	if c.Len() > 1 {
 		c.UnknownSubcommand()
@@ -470,16 +500,6 @@ func functionFlush(c *engine.Call) {
 	c.Engine.Scripting.Functions.State = nil
 	changedLibraries(c)
 	c.Reply.OK()
-}
-
-func functionListRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "function|list", Arity: -2, Flags: "noscript",
-		Group: "scripting", Since: "7.0.0", Tips: "nondeterministic_output_order",
-		Complexity: "O(F log F), F functions of all libraries",
-		Summary:    "Libraries with their functions and, if asked for, their code",
-		Syntax:     "[LIBRARYNAME library-name-pattern] [WITHCODE]",
-	}, Run: functionList}
 }
 
 func functionList(c *engine.Call) {
@@ -554,15 +574,6 @@ func describe(f *engine.Function, r *protocol.Reply) {
 	}
 }
 
-func functionStatsRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "function|stats", Arity: 2, Flags: "noscript allow_busy",
-		Group: "scripting", Since: "7.0.0", Tips: "nondeterministic_output request_policy:all_shards response_policy:special",
-		Complexity: "O(1)",
-		Summary:    "The function that runs, and the number of libraries and functions",
-	}, Run: functionStats}
-}
-
 func functionStats(c *engine.Call) {
 	sc := &c.Engine.Scripting
 	run := sc.Running
@@ -597,24 +608,7 @@ func functionStats(c *engine.Call) {
 	r.Int(int64(len(sc.Functions.ByName)))
 }
 
-func functionKillRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "function|kill", Arity: 2, Flags: "noscript allow_busy",
-		Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:one_succeeded",
-		Complexity: "O(1)",
-		Summary:    "Stop the function that runs, if it has changed nothing",
-	}, Run: functionKill}
-}
-
 func functionKill(c *engine.Call) { killScript(c, false) }
-
-func functionDumpRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "function|dump", Arity: 2, Flags: "noscript",
-		Group: "scripting", Since: "7.0.0", Complexity: "O(N), N bytes of code",
-		Summary: "Serialize all libraries for FUNCTION RESTORE",
-	}, Run: functionDump}
-}
 
 func functionDump(c *engine.Call) {
 	libraries := c.Engine.Scripting.Functions.Libraries
@@ -623,16 +617,6 @@ func functionDump(c *engine.Call) {
 		codes = append(codes, libraries[name].Code)
 	}
 	c.Reply.Bulk(data.Codec(c.Engine).AppendFunctions(nil, codes))
-}
-
-func functionRestoreRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "function|restore", Arity: -3, Flags: "write denyoom noscript",
-		Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:all_succeeded",
-		Complexity: "O(N), N bytes of code",
-		Summary:    "Create libraries from the reply of FUNCTION DUMP",
-		Syntax:     "serialized-value policy:[FLUSH|APPEND|REPLACE]",
-	}, Run: functionRestore}
 }
 
 func functionRestore(c *engine.Call) {
@@ -760,14 +744,6 @@ func CompileLibraries(srv *engine.Engine, keys *keyspace.Keyspace, limits engine
 	return fs
 }
 
-func functionHelpRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "function|help", Arity: 2, Flags: "loading stale",
-		Group: "scripting", Since: "7.0.0", Complexity: "O(1)",
-		Summary: "List the subcommands",
-	}, Run: functionHelp}
-}
-
 func functionHelp(c *engine.Call) {
 	c.Help("LOAD [REPLACE] <FUNCTION CODE>",
 		"    Add a library, or replace the one of its name.",
@@ -808,26 +784,6 @@ func callFunction(c *engine.Call, readOnly bool) {
 	runScript(c, functionState(c.Engine), f.Compiled, &engine.ScriptRun{Name: f.Name, ReadOnly: readOnly, Flags: f.Flags}, keys, args)
 }
 
-func fcallRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "fcall", Arity: -3, Flags: "noscript stale skip_monitor no_mandatory_keys may_replicate",
-		Keys:  "2# RW access update (the code decides what it reads and writes)",
-		Group: "scripting", Since: "7.0.0", Complexity: "That of the function",
-		Summary: "Call a function of a library",
-		Syntax:  "function numkeys [key [key ...]] [arg [arg ...]]",
-	}, Run: fcall, ScriptFlags: functionFlags}
-}
-
 func fcall(c *engine.Call) { callFunction(c, false) }
-
-func fcallRoRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "fcall_ro", Arity: -3, Flags: "readonly noscript stale skip_monitor no_mandatory_keys",
-		Keys:  "2# RO access (the code decides what it reads)",
-		Group: "scripting", Since: "7.0.0", Complexity: "That of the function",
-		Summary: "Call a function that changes nothing",
-		Syntax:  "function numkeys [key [key ...]] [arg [arg ...]]",
-	}, Run: fcallRo, ScriptFlags: functionFlags}
-}
 
 func fcallRo(c *engine.Call) { callFunction(c, true) }

@@ -13,22 +13,84 @@ import (
 // ScriptCommands returns the rows of SCRIPT and EVAL.
 func ScriptCommands() []engine.Command {
 	return []engine.Command{
-		evalRow(),
-		evalRoRow(),
-		evalshaRow(),
-		evalshaRoRow(),
+		{Facts: protocol.Facts{
+			Name: "eval", Arity: -3, Flags: "noscript stale skip_monitor no_mandatory_keys may_replicate",
+			Keys:  "2# RW access update (the code decides what it reads and writes)",
+			Group: "scripting", Since: "2.6.0", Complexity: "That of the script",
+			Summary: "Run a Lua script",
+			Syntax:  "script numkeys [key [key ...]] [arg [arg ...]]",
+		}, Run: eval, ScriptFlags: evalFlags},
+		{Facts: protocol.Facts{
+			Name: "eval_ro", Arity: -3, Flags: "readonly noscript stale skip_monitor no_mandatory_keys",
+			Keys:  "2# RO access (the code decides what it reads)",
+			Group: "scripting", Since: "7.0.0", Complexity: "That of the script",
+			Summary: "Run a Lua script that changes nothing",
+			Syntax:  "script numkeys [key [key ...]] [arg [arg ...]]",
+		}, Run: evalRo, ScriptFlags: evalFlags},
+		{Facts: protocol.Facts{
+			Name: "evalsha", Arity: -3, Flags: "noscript stale skip_monitor no_mandatory_keys may_replicate",
+			Keys:  "2# RW access update",
+			Group: "scripting", Since: "2.6.0", Complexity: "That of the script",
+			Summary: "Run a cached Lua script, given its SHA-1",
+			Syntax:  "sha1 numkeys [key [key ...]] [arg [arg ...]]",
+		}, Run: evalsha, ScriptFlags: shaFlags},
+		{Facts: protocol.Facts{
+			Name: "evalsha_ro", Arity: -3, Flags: "readonly noscript stale skip_monitor no_mandatory_keys",
+			Keys:  "2# RO access",
+			Group: "scripting", Since: "7.0.0", Complexity: "That of the script",
+			Summary: "Run a cached Lua script that changes nothing, given its SHA-1",
+			Syntax:  "sha1 numkeys [key [key ...]] [arg [arg ...]]",
+		}, Run: evalshaRo, ScriptFlags: shaFlags},
 		{Facts: protocol.Facts{
 			Name: "script", Arity: -2,
 			Group: "scripting", Since: "2.6.0", Complexity: "That of the subcommand",
 			Summary: "The cache of Lua scripts, and the script that runs",
 		}, Subcommands: []engine.Command{
-			scriptDebugRow(),
-			scriptExistsRow(),
-			scriptFlushRow(),
-			scriptHelpRow(),
-			scriptKillRow(),
-			scriptLoadRow(),
-			scriptShowRow(),
+			{Facts: protocol.Facts{
+				Name: "script|debug", Arity: 3, Flags: "noscript",
+				Group: "scripting", Since: "3.2.0", Complexity: "O(1)",
+				Summary: "Debugging of scripts: only NO is accepted",
+				Syntax:  "mode:YES|SYNC|NO",
+			}, Run: scriptDebug, Local: true},
+			{Facts: protocol.Facts{
+				Name: "script|exists", Arity: -3, Flags: "noscript",
+				Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_shards response_policy:agg_logical_and",
+				Complexity: "O(N), N scripts given",
+				Summary:    "Whether the cache has each of the scripts",
+				Syntax:     "sha1 [sha1 ...]",
+			}, Run: scriptExists},
+			{Facts: protocol.Facts{
+				Name: "script|flush", Arity: -2, Flags: "noscript",
+				Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_nodes response_policy:all_succeeded",
+				Complexity: "O(1); the memory is garbage collected",
+				Summary:    "Empty the cache of scripts",
+				Syntax:     "flush-type:[ASYNC|SYNC]@6.2.0",
+				History:    []string{"6.2.0 `ASYNC`, `SYNC`"},
+			}, Run: scriptFlush},
+			{Facts: protocol.Facts{
+				Name: "script|help", Arity: 2, Flags: "loading stale",
+				Group: "scripting", Since: "5.0.0", Complexity: "O(1)",
+				Summary: "List the subcommands",
+			}, Run: scriptHelp},
+			{Facts: protocol.Facts{
+				Name: "script|kill", Arity: 2, Flags: "noscript allow_busy",
+				Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_shards response_policy:one_succeeded",
+				Complexity: "O(1)",
+				Summary:    "Stop the script that runs, if it has changed nothing",
+			}, Run: scriptKill},
+			{Facts: protocol.Facts{
+				Name: "script|load", Arity: 3, Flags: "noscript stale",
+				Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_nodes response_policy:all_succeeded",
+				Complexity: "O(N), N bytes of the script",
+				Summary:    "Compile a script and put it into the cache",
+				Syntax:     "script",
+			}, Run: scriptLoad},
+			{Facts: protocol.Facts{
+				Name: "script|show", Arity: 3, Flags: "noscript stale",
+				Group: "scripting", Since: "8.0.0", Complexity: "O(1)",
+				Summary: "Source of a script in the cache",
+				Syntax:  "sha1",
+			}, Run: scriptShow},
 		}},
 	}
 }
@@ -196,62 +258,13 @@ func runEval(c *engine.Call, s *engine.EvalScript, readOnly bool, keys, args [][
 	runScript(c, c.Engine.Scripting.State, s.Function, &engine.ScriptRun{Name: s.Name, Eval: true, ReadOnly: readOnly, Flags: s.Flags}, keys, args)
 }
 
-func evalRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "eval", Arity: -3, Flags: "noscript stale skip_monitor no_mandatory_keys may_replicate",
-		Keys:  "2# RW access update (the code decides what it reads and writes)",
-		Group: "scripting", Since: "2.6.0", Complexity: "That of the script",
-		Summary: "Run a Lua script",
-		Syntax:  "script numkeys [key [key ...]] [arg [arg ...]]",
-	}, Run: eval, ScriptFlags: evalFlags}
-}
-
 func eval(c *engine.Call) { evalSource(c, false) }
-
-func evalRoRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "eval_ro", Arity: -3, Flags: "readonly noscript stale skip_monitor no_mandatory_keys",
-		Keys:  "2# RO access (the code decides what it reads)",
-		Group: "scripting", Since: "7.0.0", Complexity: "That of the script",
-		Summary: "Run a Lua script that changes nothing",
-		Syntax:  "script numkeys [key [key ...]] [arg [arg ...]]",
-	}, Run: evalRo, ScriptFlags: evalFlags}
-}
 
 func evalRo(c *engine.Call) { evalSource(c, true) }
 
-func evalshaRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "evalsha", Arity: -3, Flags: "noscript stale skip_monitor no_mandatory_keys may_replicate",
-		Keys:  "2# RW access update",
-		Group: "scripting", Since: "2.6.0", Complexity: "That of the script",
-		Summary: "Run a cached Lua script, given its SHA-1",
-		Syntax:  "sha1 numkeys [key [key ...]] [arg [arg ...]]",
-	}, Run: evalsha, ScriptFlags: shaFlags}
-}
-
 func evalsha(c *engine.Call) { evalSHA(c, false) }
 
-func evalshaRoRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "evalsha_ro", Arity: -3, Flags: "readonly noscript stale skip_monitor no_mandatory_keys",
-		Keys:  "2# RO access",
-		Group: "scripting", Since: "7.0.0", Complexity: "That of the script",
-		Summary: "Run a cached Lua script that changes nothing, given its SHA-1",
-		Syntax:  "sha1 numkeys [key [key ...]] [arg [arg ...]]",
-	}, Run: evalshaRo, ScriptFlags: shaFlags}
-}
-
 func evalshaRo(c *engine.Call) { evalSHA(c, true) }
-
-func scriptDebugRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "script|debug", Arity: 3, Flags: "noscript",
-		Group: "scripting", Since: "3.2.0", Complexity: "O(1)",
-		Summary: "Debugging of scripts: only NO is accepted",
-		Syntax:  "mode:YES|SYNC|NO",
-	}, Run: scriptDebug, Local: true}
-}
 
 func scriptDebug(c *engine.Call) {
 	switch mode := c.Bytes(); {
@@ -262,16 +275,6 @@ func scriptDebug(c *engine.Call) {
 	default:
 		c.Reply.Error("ERR Use SCRIPT DEBUG YES/SYNC/NO")
 	}
-}
-
-func scriptExistsRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "script|exists", Arity: -3, Flags: "noscript",
-		Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_shards response_policy:agg_logical_and",
-		Complexity: "O(N), N scripts given",
-		Summary:    "Whether the cache has each of the scripts",
-		Syntax:     "sha1 [sha1 ...]",
-	}, Run: scriptExists}
 }
 
 func scriptExists(c *engine.Call) {
@@ -285,17 +288,6 @@ func scriptExists(c *engine.Call) {
 	}
 }
 
-func scriptFlushRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "script|flush", Arity: -2, Flags: "noscript",
-		Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_nodes response_policy:all_succeeded",
-		Complexity: "O(1); the memory is garbage collected",
-		Summary:    "Empty the cache of scripts",
-		Syntax:     "flush-type:[ASYNC|SYNC]@6.2.0",
-		History:    []string{"6.2.0 `ASYNC`, `SYNC`"},
-	}, Run: scriptFlush}
-}
-
 func scriptFlush(c *engine.Call) {
 	if c.More() && !c.Is("ASYNC") && !c.Is("SYNC") || c.More() {
 		c.Reply.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
@@ -305,14 +297,6 @@ func scriptFlush(c *engine.Call) {
 	sc.State = nil
 	sc.Cache.Clear()
 	c.Reply.OK()
-}
-
-func scriptHelpRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "script|help", Arity: 2, Flags: "loading stale",
-		Group: "scripting", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "List the subcommands",
-	}, Run: scriptHelp}
 }
 
 func scriptHelp(c *engine.Call) {
@@ -330,35 +314,7 @@ func scriptHelp(c *engine.Call) {
 		"    Reply the source of a script in the cache.")
 }
 
-func scriptKillRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "script|kill", Arity: 2, Flags: "noscript allow_busy",
-		Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_shards response_policy:one_succeeded",
-		Complexity: "O(1)",
-		Summary:    "Stop the script that runs, if it has changed nothing",
-	}, Run: scriptKill}
-}
-
 func scriptKill(c *engine.Call) { killScript(c, true) }
-
-func scriptLoadRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "script|load", Arity: 3, Flags: "noscript stale",
-		Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_nodes response_policy:all_succeeded",
-		Complexity: "O(N), N bytes of the script",
-		Summary:    "Compile a script and put it into the cache",
-		Syntax:     "script",
-	}, Run: scriptLoad}
-}
-
-func scriptShowRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "script|show", Arity: 3, Flags: "noscript stale",
-		Group: "scripting", Since: "8.0.0", Complexity: "O(1)",
-		Summary: "Source of a script in the cache",
-		Syntax:  "sha1",
-	}, Run: scriptShow}
-}
 
 func scriptShow(c *engine.Call) {
 	s, ok := c.Engine.Scripting.Cache.Peek(strings.ToLower(protocol.View(c.Bytes())))

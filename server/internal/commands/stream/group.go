@@ -16,18 +16,79 @@ func GroupCommands() []engine.Command {
 			Group: "stream", Since: "5.0.0", Complexity: "That of the subcommand",
 			Summary: "Consumer groups of a stream",
 		}, Subcommands: []engine.Command{
-			xgroupCreateRow(),
-			xgroupCreateconsumerRow(),
-			xgroupDelconsumerRow(),
-			xgroupDestroyRow(),
-			xgroupHelpRow(),
-			xgroupSetidRow(),
+			{Facts: protocol.Facts{
+				Name: "xgroup|create", Arity: -5, Flags: "write denyoom", Keys: "2 RW insert",
+				Group: "stream", Since: "5.0.0", Complexity: "O(G), G groups of the stream",
+				Summary: "Add a group to a stream",
+				Syntax:  "key group id-selector:(id | new-id:$) [MKSTREAM] [ENTRIESREAD entriesread=entries-read:integer]",
+				History: []string{"7.0.0 `ENTRIESREAD`"},
+			}, Run: xgroupCreate},
+			{Facts: protocol.Facts{
+				Name: "xgroup|createconsumer", Arity: 5, Flags: "write denyoom", Keys: "2 RW insert",
+				Group: "stream", Since: "6.2.0", Complexity: "O(C), C consumers of the group",
+				Summary: "Add a consumer to a group",
+				Syntax:  "key group consumer",
+			}, Run: xgroupCreateconsumer},
+			{Facts: protocol.Facts{
+				Name: "xgroup|delconsumer", Arity: 5, Flags: "write", Keys: "2 RW delete",
+				Group: "stream", Since: "5.0.0", Complexity: "O(P log N), P pending entries of the consumer, N of the group",
+				Summary: "Remove a consumer from a group, with its pending entries",
+				Syntax:  "key group consumer",
+			}, Run: xgroupDelconsumer},
+			{Facts: protocol.Facts{
+				Name: "xgroup|destroy", Arity: 4, Flags: "write", Keys: "2 RW delete",
+				Group: "stream", Since: "5.0.0",
+				Complexity: "O(G), G groups of the stream",
+				Summary:    "Remove a group from a stream",
+				Syntax:     "key group",
+			}, Run: xgroupDestroy},
+			{Facts: protocol.Facts{
+				Name: "xgroup|help", Arity: 2, Flags: "loading stale",
+				Group: "stream", Since: "5.0.0", Complexity: "O(1)",
+				Summary: "List the subcommands",
+			}, Run: xgroupHelp},
+			{Facts: protocol.Facts{
+				Name: "xgroup|setid", Arity: -5, Flags: "write", Keys: "2 RW update",
+				Group: "stream", Since: "5.0.0", Complexity: "O(1)",
+				Summary: "Set the last ID that a group has delivered",
+				Syntax:  "key group id-selector:(id | new-id:$) [ENTRIESREAD entriesread=entries-read:integer]",
+				History: []string{"7.0.0 `ENTRIESREAD`"},
+			}, Run: xgroupSetid},
 		}},
-		xackRow(),
-		xackdelRow(),
-		xpendingRow(),
-		xclaimRow(),
-		xautoclaimRow(),
+		{Facts: protocol.Facts{
+			Name: "xack", Arity: -4, Flags: "write fast", Keys: "1 RW update",
+			Group: "stream", Since: "5.0.0", Complexity: "O(M log N), M IDs given, N pending entries of the group",
+			Summary: "Acknowledge entries: they are no longer pending in the group",
+			Syntax:  "key group id [id ...]",
+		}, Run: xack},
+		{Facts: protocol.Facts{
+			Name: "xackdel", Arity: -6, Flags: "write fast", Keys: "1 RW update delete",
+			Group: "stream", Since: "8.2.0", Complexity: "O(M log N), M IDs given, N entries of the stream",
+			Summary: "Acknowledge entries and delete them from the stream",
+			Syntax:  "key group condition:[KEEPREF | DELREF | ACKED] IDS ids:(numids:integer id...)",
+		}, Run: xackdel},
+		{Facts: protocol.Facts{
+			Name: "xpending", Arity: -3, Flags: "readonly", Keys: "1 RO access",
+			Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
+			Complexity: "O(C) for the summary, C consumers; else O(log N + M), N pending entries, M examined",
+			Summary:    "Summary or list of the pending entries of a group",
+			Syntax:     "key group filters:[[IDLE min-idle-time:integer@6.2.0] start:string end:string count [consumer]]",
+			History:    []string{"6.2.0 `IDLE`; bounds that are excluded"},
+		}, Run: xpending},
+		{Facts: protocol.Facts{
+			Name: "xclaim", Arity: -6, Flags: "write fast", Keys: "1 RW update",
+			Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
+			Complexity: "O(M log N), M IDs given, N pending entries of the group",
+			Summary:    "Make a consumer the owner of the given pending entries",
+			Syntax:     "key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds] [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID lastid:string]",
+		}, Run: xclaim},
+		{Facts: protocol.Facts{
+			Name: "xautoclaim", Arity: -6, Flags: "write fast", Keys: "1 RW delete",
+			Group: "stream", Since: "6.2.0", Tips: "nondeterministic_output", Complexity: "O(M log N), M entries examined, at most ten times COUNT, N pending entries of the group",
+			Summary: "Make a consumer the owner of pending entries that have been idle for some time",
+			Syntax:  "key group consumer min-idle-time start:string [COUNT count] [JUSTID]",
+			History: []string{"7.0.0 The reply lists the IDs of deleted entries"},
+		}, Run: xautoclaim},
 	}
 }
 
@@ -95,16 +156,6 @@ func groupToEdit(c *engine.Call, key, group []byte) *sequence.Group {
 	return g
 }
 
-func xgroupCreateRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xgroup|create", Arity: -5, Flags: "write denyoom", Keys: "2 RW insert",
-		Group: "stream", Since: "5.0.0", Complexity: "O(G), G groups of the stream",
-		Summary: "Add a group to a stream",
-		Syntax:  "key group id-selector:(id | new-id:$) [MKSTREAM] [ENTRIESREAD entriesread=entries-read:integer]",
-		History: []string{"7.0.0 `ENTRIESREAD`"},
-	}, Run: xgroupCreate}
-}
-
 // xgroupCreate is XGROUP CREATE key group id|$ [MKSTREAM] [ENTRIESREAD entries-read].
 func xgroupCreate(c *engine.Call) {
 	const maxArgs = 8
@@ -145,15 +196,6 @@ func xgroupCreate(c *engine.Call) {
 	c.Reply.OK()
 }
 
-func xgroupCreateconsumerRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xgroup|createconsumer", Arity: 5, Flags: "write denyoom", Keys: "2 RW insert",
-		Group: "stream", Since: "6.2.0", Complexity: "O(C), C consumers of the group",
-		Summary: "Add a consumer to a group",
-		Syntax:  "key group consumer",
-	}, Run: xgroupCreateconsumer}
-}
-
 func xgroupCreateconsumer(c *engine.Call) {
 	key, group, name := c.Bytes(), c.Bytes(), c.Bytes()
 	if !c.OK() {
@@ -169,15 +211,6 @@ func xgroupCreateconsumer(c *engine.Call) {
 		c.ChangedUnwatched(key, engine.ClassStream, "xgroup-createconsumer")
 		c.Reply.Int(1)
 	}
-}
-
-func xgroupDelconsumerRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xgroup|delconsumer", Arity: 5, Flags: "write", Keys: "2 RW delete",
-		Group: "stream", Since: "5.0.0", Complexity: "O(P log N), P pending entries of the consumer, N of the group",
-		Summary: "Remove a consumer from a group, with its pending entries",
-		Syntax:  "key group consumer",
-	}, Run: xgroupDelconsumer}
 }
 
 func xgroupDelconsumer(c *engine.Call) {
@@ -198,16 +231,6 @@ func xgroupDelconsumer(c *engine.Call) {
 	c.Reply.Int(int64(n))
 }
 
-func xgroupDestroyRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xgroup|destroy", Arity: 4, Flags: "write", Keys: "2 RW delete",
-		Group: "stream", Since: "5.0.0",
-		Complexity: "O(G), G groups of the stream",
-		Summary:    "Remove a group from a stream",
-		Syntax:     "key group",
-	}, Run: xgroupDestroy}
-}
-
 func xgroupDestroy(c *engine.Call) {
 	key, group := c.Bytes(), c.Bytes()
 	if !c.OK() {
@@ -224,14 +247,6 @@ func xgroupDestroy(c *engine.Call) {
 	}
 }
 
-func xgroupHelpRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xgroup|help", Arity: 2, Flags: "loading stale",
-		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "List the subcommands",
-	}, Run: xgroupHelp}
-}
-
 func xgroupHelp(c *engine.Call) {
 	c.Help("CREATE <key> <groupname> <id|$> [option]",
 		"    Add a group that reads after an ID, or after the last one ($):",
@@ -245,16 +260,6 @@ func xgroupHelp(c *engine.Call) {
 		"    Remove a group with its consumers.",
 		"SETID <key> <groupname> <id|$> [ENTRIESREAD entries_read]",
 		"    Let a group continue after an ID.")
-}
-
-func xgroupSetidRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xgroup|setid", Arity: -5, Flags: "write", Keys: "2 RW update",
-		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "Set the last ID that a group has delivered",
-		Syntax:  "key group id-selector:(id | new-id:$) [ENTRIESREAD entriesread=entries-read:integer]",
-		History: []string{"7.0.0 `ENTRIESREAD`"},
-	}, Run: xgroupSetid}
 }
 
 // xgroupSetid is XGROUP SETID key group id|$ [ENTRIESREAD entries-read].
@@ -299,15 +304,6 @@ func groupToRead(c *engine.Call, key, group []byte) (s *sequence.Stream, g *sequ
 	return s, g, ok
 }
 
-func xackRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xack", Arity: -4, Flags: "write fast", Keys: "1 RW update",
-		Group: "stream", Since: "5.0.0", Complexity: "O(M log N), M IDs given, N pending entries of the group",
-		Summary: "Acknowledge entries: they are no longer pending in the group",
-		Syntax:  "key group id [id ...]",
-	}, Run: xack}
-}
-
 // xack is XACK key group id [id ...].
 func xack(c *engine.Call) {
 	key, group := c.Bytes(), c.Bytes()
@@ -334,15 +330,6 @@ func xack(c *engine.Call) {
 		c.ChangedUnwatched(key, engine.ClassStream, "")
 	}
 	c.Reply.Int(n)
-}
-
-func xackdelRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xackdel", Arity: -6, Flags: "write fast", Keys: "1 RW update delete",
-		Group: "stream", Since: "8.2.0", Complexity: "O(M log N), M IDs given, N entries of the stream",
-		Summary: "Acknowledge entries and delete them from the stream",
-		Syntax:  "key group condition:[KEEPREF | DELREF | ACKED] IDS ids:(numids:integer id...)",
-	}, Run: xackdel}
 }
 
 // xackdel is XACKDEL key group [KEEPREF|DELREF|ACKED] IDS numids id [id ...].
@@ -418,17 +405,6 @@ func parseXpendingOptions(c *engine.Call) (o xpendingOptions) {
 		o.consumer = c.Bytes()
 	}
 	return o
-}
-
-func xpendingRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xpending", Arity: -3, Flags: "readonly", Keys: "1 RO access",
-		Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
-		Complexity: "O(C) for the summary, C consumers; else O(log N + M), N pending entries, M examined",
-		Summary:    "Summary or list of the pending entries of a group",
-		Syntax:     "key group filters:[[IDLE min-idle-time:integer@6.2.0] start:string end:string count [consumer]]",
-		History:    []string{"6.2.0 `IDLE`; bounds that are excluded"},
-	}, Run: xpending}
 }
 
 // xpending is XPENDING key group [[IDLE min-idle-time] start end count [consumer]].
@@ -559,16 +535,6 @@ func parseXclaimOptions(c *engine.Call) xclaimOptions {
 	return o
 }
 
-func xclaimRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xclaim", Arity: -6, Flags: "write fast", Keys: "1 RW update",
-		Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
-		Complexity: "O(M log N), M IDs given, N pending entries of the group",
-		Summary:    "Make a consumer the owner of the given pending entries",
-		Syntax:     "key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds] [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID lastid:string]",
-	}, Run: xclaim}
-}
-
 // xclaim is XCLAIM key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds] [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID id].
 func xclaim(c *engine.Call) {
 	key, group, name := c.Bytes(), c.Bytes(), c.Bytes()
@@ -635,16 +601,6 @@ func replyClaimed(c *engine.Call, s *sequence.Stream, ids []sequence.StreamID, j
 		e, _ := s.Get(id)
 		replyEntry(c, e)
 	}
-}
-
-func xautoclaimRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xautoclaim", Arity: -6, Flags: "write fast", Keys: "1 RW delete",
-		Group: "stream", Since: "6.2.0", Tips: "nondeterministic_output", Complexity: "O(M log N), M entries examined, at most ten times COUNT, N pending entries of the group",
-		Summary: "Make a consumer the owner of pending entries that have been idle for some time",
-		Syntax:  "key group consumer min-idle-time start:string [COUNT count] [JUSTID]",
-		History: []string{"7.0.0 The reply lists the IDs of deleted entries"},
-	}, Run: xautoclaim}
 }
 
 // xautoclaim is XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID].

@@ -16,10 +16,37 @@ func InfoCommands() []engine.Command {
 			Group: "stream", Since: "5.0.0", Complexity: "That of the subcommand",
 			Summary: "State of streams, groups and consumers",
 		}, Subcommands: []engine.Command{
-			xinfoConsumersRow(),
-			xinfoGroupsRow(),
-			xinfoHelpRow(),
-			xinfoStreamRow(),
+			{Facts: protocol.Facts{
+				Name: "xinfo|consumers", Arity: 4, Flags: "readonly", Keys: "2 RO access",
+				Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output", Complexity: "O(C), C consumers",
+				Summary: "Consumers of a group",
+				Syntax:  "key group",
+				History: []string{"7.2.0 `inactive`; attempts without entries reset `idle`"},
+			}, Run: xinfoConsumers},
+			{Facts: protocol.Facts{
+				Name: "xinfo|groups", Arity: 3, Flags: "readonly", Keys: "2 RO access",
+				Group: "stream", Since: "5.0.0", Complexity: "O(G), G groups",
+				Summary: "Groups of a stream",
+				Syntax:  "key",
+				History: []string{"7.0.0 `entries-read`, `lag`"},
+			}, Run: xinfoGroups},
+			{Facts: protocol.Facts{
+				Name: "xinfo|help", Arity: 2, Flags: "loading stale",
+				Group: "stream", Since: "5.0.0", Complexity: "O(1)",
+				Summary: "List the subcommands",
+			}, Run: xinfoHelp},
+			{Facts: protocol.Facts{
+				Name: "xinfo|stream", Arity: -3, Flags: "readonly", Keys: "2 RO access",
+				Group: "stream", Since: "5.0.0", Complexity: "O(1); with FULL O(M), M entries, groups and consumers returned",
+				Summary: "State of a stream; with FULL its entries and groups, too",
+				Syntax:  "key full-block:[FULL [COUNT count]]",
+				History: []string{
+					"6.0.0 `FULL`",
+					"7.0.0 `max-deleted-entry-id`, `entries-added`, `recorded-first-entry-id`; `entries-read` and `lag` of groups",
+					"7.2.0 `active-time` of consumers; attempts without entries change `seen-time`",
+					"8.6.0 `idmp-duration`, `idmp-maxsize`, `pids-tracked`, `iids-tracked`, `iids-added`, `iids-duplicates`",
+				},
+			}, Run: xinfoStream},
 		}},
 	}
 }
@@ -32,16 +59,6 @@ func streamOfInfo(c *engine.Call, key []byte) *sequence.Stream {
 		c.Reply.Error(engine.ErrNoSuchKey)
 	}
 	return s
-}
-
-func xinfoConsumersRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xinfo|consumers", Arity: 4, Flags: "readonly", Keys: "2 RO access",
-		Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output", Complexity: "O(C), C consumers",
-		Summary: "Consumers of a group",
-		Syntax:  "key group",
-		History: []string{"7.2.0 `inactive`; attempts without entries reset `idle`"},
-	}, Run: xinfoConsumers}
 }
 
 func xinfoConsumers(c *engine.Call) {
@@ -73,16 +90,6 @@ func xinfoConsumers(c *engine.Call) {
 func named(c *engine.Call, name string) *protocol.Reply {
 	c.Reply.BulkString(name)
 	return c.Reply
-}
-
-func xinfoGroupsRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xinfo|groups", Arity: 3, Flags: "readonly", Keys: "2 RO access",
-		Group: "stream", Since: "5.0.0", Complexity: "O(G), G groups",
-		Summary: "Groups of a stream",
-		Syntax:  "key",
-		History: []string{"7.0.0 `entries-read`, `lag`"},
-	}, Run: xinfoGroups}
 }
 
 func xinfoGroups(c *engine.Call) {
@@ -118,14 +125,6 @@ func replyProgress(c *engine.Call, s *sequence.Stream, g *sequence.Group) {
 	}
 }
 
-func xinfoHelpRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xinfo|help", Arity: 2, Flags: "loading stale",
-		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "List the subcommands",
-	}, Run: xinfoHelp}
-}
-
 func xinfoHelp(c *engine.Call) {
 	c.Help("CONSUMERS <key> <groupname>",
 		"    The consumers of a group.",
@@ -133,21 +132,6 @@ func xinfoHelp(c *engine.Call) {
 		"    The groups of a stream.",
 		"STREAM <key> [FULL [COUNT <count>]",
 		"    The state of a stream, with FULL also entries, groups and consumers.")
-}
-
-func xinfoStreamRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xinfo|stream", Arity: -3, Flags: "readonly", Keys: "2 RO access",
-		Group: "stream", Since: "5.0.0", Complexity: "O(1); with FULL O(M), M entries, groups and consumers returned",
-		Summary: "State of a stream; with FULL its entries and groups, too",
-		Syntax:  "key full-block:[FULL [COUNT count]]",
-		History: []string{
-			"6.0.0 `FULL`",
-			"7.0.0 `max-deleted-entry-id`, `entries-added`, `recorded-first-entry-id`; `entries-read` and `lag` of groups",
-			"7.2.0 `active-time` of consumers; attempts without entries change `seen-time`",
-			"8.6.0 `idmp-duration`, `idmp-maxsize`, `pids-tracked`, `iids-tracked`, `iids-added`, `iids-duplicates`",
-		},
-	}, Run: xinfoStream}
 }
 
 // xinfoStream is XINFO STREAM key [FULL [COUNT count]].

@@ -74,15 +74,6 @@ func known(c *engine.Call, key []byte, s *sequence.Stream, o *streamOptions) boo
 	return true
 }
 
-func xcfgsetRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xcfgset", Arity: -2, Flags: "write fast", Keys: "1 RW update",
-		Group: "stream", Since: "8.6.0", Complexity: "O(1)",
-		Summary: "Set for how long a stream keeps the identifiers that producers give to entries, and how many",
-		Syntax:  "key idmp-duration-block:[idmp-duration-token:IDMP-DURATION duration:integer] idmp-maxsize-block:[idmp-maxsize-token:IDMP-MAXSIZE maxsize:integer]",
-	}, Run: xcfgset}
-}
-
 // xcfgset is XCFGSET key [IDMP-DURATION seconds] [IDMP-MAXSIZE count].
 func xcfgset(c *engine.Call) {
 	key := c.Bytes()
@@ -129,15 +120,6 @@ func limit(c *engine.Call, given *bool, option string, highest int64, unit strin
 		c.Fail("ERR " + option + " must be between 1 and " + strconv.FormatInt(highest, 10) + " " + unit)
 	}
 	return n
-}
-
-func xidmprecordRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xidmprecord", Arity: 5, Flags: "write denyoom fast", Keys: "1 RW update",
-		Group: "stream", Since: "8.6.2", Complexity: "O(log N), N identifiers of the stream",
-		Summary: "Record that a producer has used an identifier for an entry",
-		Syntax:  "key pid:string iid:string stream-id:string",
-	}, Run: xidmprecord}
 }
 
 // xidmprecord is XIDMPRECORD key producer identifier id.

@@ -13,8 +13,22 @@ import (
 // ReadCommands returns the rows of XREAD and XREADGROUP.
 func ReadCommands() []engine.Command {
 	return []engine.Command{
-		xreadRow(),
-		xreadgroupRow(),
+		{Facts: protocol.Facts{
+			Name: "xread", Arity: -4, Flags: "readonly blocking", Keys: "STREAMS@1..-1%2 RO access",
+			KeysBy: protocol.KeysOfStreams,
+			Group:  "stream", Since: "5.0.0",
+			Complexity: "O(K log N + M), K streams, N entries of the longest one, M returned",
+			Summary:    "Entries of streams after the given IDs; with BLOCK, wait for some",
+			Syntax:     "[COUNT count] [BLOCK milliseconds] streams:(STREAMS key [key ...] id [id ...])",
+		}, Run: xread},
+		{Facts: protocol.Facts{
+			Name: "xreadgroup", Arity: -7, Flags: "write blocking", Keys: "STREAMS@4..-1%2 RO access",
+			KeysBy: protocol.KeysOfStreams,
+			Group:  "stream", Since: "5.0.0",
+			Complexity: "O((K + M) log N), K streams, N entries of the longest one, M returned",
+			Summary:    "New entries for a consumer of a group, or those that it has not acknowledged; with BLOCK, wait for some",
+			Syntax:     "group-block:(GROUP group consumer) [COUNT count] [BLOCK milliseconds] [CLAIM min-idle-time:integer] [NOACK] streams:(STREAMS key [key ...] id [id ...])",
+		}, Run: xreadgroup},
 	}
 }
 
@@ -115,17 +129,6 @@ func (o *xreadOptions) limit(again bool) int {
 		return defaultBlockedCount
 	}
 	return math.MaxInt
-}
-
-func xreadRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xread", Arity: -4, Flags: "readonly blocking", Keys: "STREAMS@1..-1%2 RO access",
-		KeysBy: protocol.KeysOfStreams,
-		Group:  "stream", Since: "5.0.0",
-		Complexity: "O(K log N + M), K streams, N entries of the longest one, M returned",
-		Summary:    "Entries of streams after the given IDs; with BLOCK, wait for some",
-		Syntax:     "[COUNT count] [BLOCK milliseconds] streams:(STREAMS key [key ...] id [id ...])",
-	}, Run: xread}
 }
 
 // xread is XREAD [COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...].
@@ -230,17 +233,6 @@ func replyStreamName(c *engine.Call, key []byte) {
 		c.Reply.Array(2)
 	}
 	c.Reply.Bulk(key)
-}
-
-func xreadgroupRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xreadgroup", Arity: -7, Flags: "write blocking", Keys: "STREAMS@4..-1%2 RO access",
-		KeysBy: protocol.KeysOfStreams,
-		Group:  "stream", Since: "5.0.0",
-		Complexity: "O((K + M) log N), K streams, N entries of the longest one, M returned",
-		Summary:    "New entries for a consumer of a group, or those that it has not acknowledged; with BLOCK, wait for some",
-		Syntax:     "group-block:(GROUP group consumer) [COUNT count] [BLOCK milliseconds] [CLAIM min-idle-time:integer] [NOACK] streams:(STREAMS key [key ...] id [id ...])",
-	}, Run: xreadgroup}
 }
 
 // xreadgroup is XREADGROUP GROUP group consumer [COUNT count] [BLOCK milliseconds] [CLAIM min-idle-time] [NOACK] STREAMS key [key ...] id [id ...].

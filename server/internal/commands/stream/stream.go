@@ -12,16 +12,86 @@ import (
 // Commands returns the rows of the commands on the entries of a stream.
 func Commands() []engine.Command {
 	return []engine.Command{
-		xaddRow(),
-		xlenRow(),
-		xrangeRow(),
-		xrevrangeRow(),
-		xdelRow(),
-		xdelexRow(),
-		xtrimRow(),
-		xsetidRow(),
-		xcfgsetRow(),
-		xidmprecordRow(),
+		{Facts: protocol.Facts{
+			Name: "xadd", Arity: -5, Flags: "write denyoom fast",
+			Keys:  "1 RW update (not only inserts: it may trim)",
+			Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
+			Complexity: "O(1) amortized, plus O(T), T entries trimmed",
+			Summary:    "Append an entry to a stream, and trim it if asked to",
+			Syntax:     "key [NOMKSTREAM@6.2.0] condition:[KEEPREF | DELREF | ACKED] idmp:[idmpauto-with-pid:(idmpauto-token:IDMPAUTO pid:string) | idmp-with-pid-iid:(idmp-token:IDMP pid:string iid:string)] trim:[strategy:MAXLEN|MINID@6.2.0 operator:[equal:= | approximately:~] threshold [LIMIT count@6.2.0]] id-selector:(auto-id:* | id) data:(field value)...",
+			History: []string{
+				"6.2.0 `NOMKSTREAM`, `MINID`, `LIMIT`",
+				"7.0.0 IDs of the form `<ms>-*`",
+				"8.2.0 `KEEPREF`, `DELREF`, `ACKED`",
+				"8.6.0 `IDMP`, `IDMPAUTO`",
+			},
+		}, Run: xadd},
+		{Facts: protocol.Facts{
+			Name: "xlen", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
+			Group: "stream", Since: "5.0.0", Complexity: "O(1)",
+			Summary: "Number of entries of a stream",
+			Syntax:  "key",
+		}, Run: xlen},
+		{Facts: protocol.Facts{
+			Name: "xrange", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+			Group: "stream", Since: "5.0.0",
+			Complexity: "O(log N + M), N entries of the stream, M returned",
+			Summary:    "Entries with an ID from start to end",
+			Syntax:     "key start:string end:string [COUNT count]",
+			History:    []string{"6.2.0 Bounds that are excluded"},
+		}, Run: xrange},
+		{Facts: protocol.Facts{
+			Name: "xrevrange", Arity: -4, Flags: "readonly", Keys: "1 RO access",
+			Group: "stream", Since: "5.0.0",
+			Complexity: "O(log N + M), N entries of the stream, M returned",
+			Summary:    "Entries with an ID from end down to start",
+			Syntax:     "key end:string start:string [COUNT count]",
+			History:    []string{"6.2.0 Bounds that are excluded"},
+		}, Run: xrevrange},
+		{Facts: protocol.Facts{
+			Name: "xdel", Arity: -3, Flags: "write fast", Keys: "1 RW delete",
+			Group: "stream", Since: "5.0.0",
+			Complexity: "O(M log N), M IDs given, N entries of the stream",
+			Summary:    "Delete entries, and reply how many there were",
+			Syntax:     "key id [id ...]",
+		}, Run: xdel},
+		{Facts: protocol.Facts{
+			Name: "xdelex", Arity: -5, Flags: "write fast", Keys: "1 RW delete",
+			Group: "stream", Since: "8.2.0",
+			Complexity: "O(M log N), M IDs given, N entries of the stream",
+			Summary:    "Delete entries and, if asked to, the references of groups to them",
+			Syntax:     "key condition:[KEEPREF | DELREF | ACKED] IDS ids:(numids:integer id...)",
+		}, Run: xdelex},
+		{Facts: protocol.Facts{
+			Name: "xtrim", Arity: -4, Flags: "write", Keys: "1 RW delete",
+			Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
+			Complexity: "O(T), T entries deleted",
+			Summary:    "Delete the oldest entries, down to a number of entries or up to an ID",
+			Syntax:     "key trim:(strategy:MAXLEN|MINID@6.2.0 operator:[equal:= | approximately:~] threshold [LIMIT count@6.2.0] condition:[KEEPREF | DELREF | ACKED])",
+			History: []string{
+				"6.2.0 `MINID`, `LIMIT`",
+				"8.2.0 `KEEPREF`, `DELREF`, `ACKED`",
+			},
+		}, Run: xtrim},
+		{Facts: protocol.Facts{
+			Name: "xsetid", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW update",
+			Group: "stream", Since: "5.0.0", Complexity: "O(1)",
+			Summary: "Set the last ID of a stream, and its counters",
+			Syntax:  "key last-id [ENTRIESADDED entries-added:integer@7.0.0] [MAXDELETEDID max-deleted-id:string@7.0.0]",
+			History: []string{"7.0.0 `ENTRIESADDED`, `MAXDELETEDID`"},
+		}, Run: xsetid},
+		{Facts: protocol.Facts{
+			Name: "xcfgset", Arity: -2, Flags: "write fast", Keys: "1 RW update",
+			Group: "stream", Since: "8.6.0", Complexity: "O(1)",
+			Summary: "Set for how long a stream keeps the identifiers that producers give to entries, and how many",
+			Syntax:  "key idmp-duration-block:[idmp-duration-token:IDMP-DURATION duration:integer] idmp-maxsize-block:[idmp-maxsize-token:IDMP-MAXSIZE maxsize:integer]",
+		}, Run: xcfgset},
+		{Facts: protocol.Facts{
+			Name: "xidmprecord", Arity: 5, Flags: "write denyoom fast", Keys: "1 RW update",
+			Group: "stream", Since: "8.6.2", Complexity: "O(log N), N identifiers of the stream",
+			Summary: "Record that a producer has used an identifier for an entry",
+			Syntax:  "key pid:string iid:string stream-id:string",
+		}, Run: xidmprecord},
 	}
 }
 
@@ -322,23 +392,6 @@ func (o *streamOptions) next(last sequence.StreamID, now int64) sequence.StreamI
 // maxEntry is the maximum of bytes in the fields and values of an entry.
 const maxEntry = 1 << 30
 
-func xaddRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xadd", Arity: -5, Flags: "write denyoom fast",
-		Keys:  "1 RW update (not only inserts: it may trim)",
-		Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
-		Complexity: "O(1) amortized, plus O(T), T entries trimmed",
-		Summary:    "Append an entry to a stream, and trim it if asked to",
-		Syntax:     "key [NOMKSTREAM@6.2.0] condition:[KEEPREF | DELREF | ACKED] idmp:[idmpauto-with-pid:(idmpauto-token:IDMPAUTO pid:string) | idmp-with-pid-iid:(idmp-token:IDMP pid:string iid:string)] trim:[strategy:MAXLEN|MINID@6.2.0 operator:[equal:= | approximately:~] threshold [LIMIT count@6.2.0]] id-selector:(auto-id:* | id) data:(field value)...",
-		History: []string{
-			"6.2.0 `NOMKSTREAM`, `MINID`, `LIMIT`",
-			"7.0.0 IDs of the form `<ms>-*`",
-			"8.2.0 `KEEPREF`, `DELREF`, `ACKED`",
-			"8.6.0 `IDMP`, `IDMPAUTO`",
-		},
-	}, Run: xadd}
-}
-
 // xadd is XADD key [NOMKSTREAM] [KEEPREF|DELREF|ACKED] [IDMPAUTO producer | IDMP producer identifier] [MAXLEN|MINID [=|~] threshold [LIMIT count]] *|id field value [field value ...].
 func xadd(c *engine.Call) {
 	key := c.Bytes()
@@ -401,15 +454,6 @@ func xadd(c *engine.Call) {
 	replyStreamID(c, id)
 }
 
-func xlenRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xlen", Arity: 2, Flags: "readonly fast", Keys: "1 RO",
-		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "Number of entries of a stream",
-		Syntax:  "key",
-	}, Run: xlen}
-}
-
 func xlen(c *engine.Call) {
 	key := c.Bytes()
 	if !c.OK() {
@@ -425,30 +469,8 @@ func xlen(c *engine.Call) {
 	}
 }
 
-func xrangeRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xrange", Arity: -4, Flags: "readonly", Keys: "1 RO access",
-		Group: "stream", Since: "5.0.0",
-		Complexity: "O(log N + M), N entries of the stream, M returned",
-		Summary:    "Entries with an ID from start to end",
-		Syntax:     "key start:string end:string [COUNT count]",
-		History:    []string{"6.2.0 Bounds that are excluded"},
-	}, Run: xrange}
-}
-
 // xrange is XRANGE key start end [COUNT count].
 func xrange(c *engine.Call) { streamRange(c, false) }
-
-func xrevrangeRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xrevrange", Arity: -4, Flags: "readonly", Keys: "1 RO access",
-		Group: "stream", Since: "5.0.0",
-		Complexity: "O(log N + M), N entries of the stream, M returned",
-		Summary:    "Entries with an ID from end down to start",
-		Syntax:     "key end:string start:string [COUNT count]",
-		History:    []string{"6.2.0 Bounds that are excluded"},
-	}, Run: xrevrange}
-}
 
 // xrevrange is XREVRANGE key end start [COUNT count].
 func xrevrange(c *engine.Call) { streamRange(c, true) }
@@ -489,16 +511,6 @@ func streamRange(c *engine.Call, reverse bool) {
 			replyEntry(c, e)
 		}
 	}
-}
-
-func xdelRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xdel", Arity: -3, Flags: "write fast", Keys: "1 RW delete",
-		Group: "stream", Since: "5.0.0",
-		Complexity: "O(M log N), M IDs given, N entries of the stream",
-		Summary:    "Delete entries, and reply how many there were",
-		Syntax:     "key id [id ...]",
-	}, Run: xdel}
 }
 
 // xdel is XDEL key id [id ...].
@@ -587,16 +599,6 @@ func parsedIDs(c *engine.Call, texts [][]byte) (ids []sequence.StreamID, ok bool
 	return ids, true
 }
 
-func xdelexRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xdelex", Arity: -5, Flags: "write fast", Keys: "1 RW delete",
-		Group: "stream", Since: "8.2.0",
-		Complexity: "O(M log N), M IDs given, N entries of the stream",
-		Summary:    "Delete entries and, if asked to, the references of groups to them",
-		Syntax:     "key condition:[KEEPREF | DELREF | ACKED] IDS ids:(numids:integer id...)",
-	}, Run: xdelex}
-}
-
 // xdelex is XDELEX key [KEEPREF|DELREF|ACKED] IDS numids id [id ...].
 func xdelex(c *engine.Call) {
 	key := c.Bytes()
@@ -651,20 +653,6 @@ func changedEntries(c *engine.Call, key []byte, deleted, groups bool) {
 	}
 }
 
-func xtrimRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xtrim", Arity: -4, Flags: "write", Keys: "1 RW delete",
-		Group: "stream", Since: "5.0.0", Tips: "nondeterministic_output",
-		Complexity: "O(T), T entries deleted",
-		Summary:    "Delete the oldest entries, down to a number of entries or up to an ID",
-		Syntax:     "key trim:(strategy:MAXLEN|MINID@6.2.0 operator:[equal:= | approximately:~] threshold [LIMIT count@6.2.0] condition:[KEEPREF | DELREF | ACKED])",
-		History: []string{
-			"6.2.0 `MINID`, `LIMIT`",
-			"8.2.0 `KEEPREF`, `DELREF`, `ACKED`",
-		},
-	}, Run: xtrim}
-}
-
 // xtrim is XTRIM key MAXLEN|MINID [=|~] threshold [LIMIT count] [KEEPREF|DELREF|ACKED].
 func xtrim(c *engine.Call) {
 	key := c.Bytes()
@@ -683,16 +671,6 @@ func xtrim(c *engine.Call) {
 		}
 	}
 	c.Reply.Int(int64(n))
-}
-
-func xsetidRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "xsetid", Arity: -3, Flags: "write denyoom fast", Keys: "1 RW update",
-		Group: "stream", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "Set the last ID of a stream, and its counters",
-		Syntax:  "key last-id [ENTRIESADDED entries-added:integer@7.0.0] [MAXDELETEDID max-deleted-id:string@7.0.0]",
-		History: []string{"7.0.0 `ENTRIESADDED`, `MAXDELETEDID`"},
-	}, Run: xsetid}
 }
 
 // xsetid is XSETID key last-id [ENTRIESADDED entries-added] [MAXDELETEDID max-deleted-id].

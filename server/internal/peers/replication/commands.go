@@ -12,25 +12,61 @@ import (
 // Commands returns the rows of the commands about replicas.
 func Commands() []engine.Command {
 	return []engine.Command{
-		psyncRow(),
-		failoverRow(),
-		replicaofRow(),
-		slaveofRow(),
-		replconfRow(),
-		roleRow(),
-		syncRow(),
-		waitRow(),
-		waitaofRow(),
+		{Facts: protocol.Facts{
+			Name: "psync", Arity: -3, Flags: "admin noscript no_async_loading no_multi",
+			Group: "server", Since: "2.8.0",
+			Summary: "Follow this server as a replica, from an offset of its stream on",
+			Syntax:  "replicationid offset:integer",
+		}, Run: psyncCommand, OfConnection: true},
+		{Facts: protocol.Facts{
+			Name: "failover", Arity: -1, Flags: "admin noscript stale",
+			Group: "server", Since: "6.2.0", Complexity: "O(1)",
+			Summary: "Switch roles with a replica, once that has all changes",
+			Syntax:  "target:[TO host port:integer [FORCE]] [ABORT] [TIMEOUT milliseconds]",
+		}, Run: failoverCommand},
+		{Facts: protocol.Facts{
+			Name: "replicaof", Arity: 3, Flags: "admin noscript stale no_async_loading",
+			Group: "server", Since: "5.0.0", Complexity: "O(1)",
+			Summary: "Follow another server as its replica, or NO ONE",
+			Syntax:  "args:(host-port:(host port:integer) | no-one:(NO ONE))",
+		}, Run: replicaof},
+		{Facts: protocol.Facts{
+			Name: "slaveof", Arity: 3, Flags: "admin noscript stale no_async_loading",
+			Group: "server", Since: "1.0.0", Deprecated: "5.0.0", ReplacedBy: "`REPLICAOF`", Complexity: "O(1)",
+			Summary: "Former name of REPLICAOF",
+			Syntax:  "args:(host-port:(host port:integer) | no-one:(NO ONE))",
+		}, Run: replicaof},
+		{Facts: protocol.Facts{
+			Name: "replconf", Arity: -1, Flags: "admin noscript loading stale allow_busy",
+			Group: "server", Since: "3.0.0", Complexity: "O(1)",
+			Summary: "Announce a property of a replica, or acknowledge the stream",
+			System:  true,
+		}, Run: replconf, OfConnection: true, InStream: true},
+		{Facts: protocol.Facts{
+			Name: "role", Arity: 1, Flags: "noscript loading stale fast",
+			Group: "server", Since: "2.8.12", Categories: "admin dangerous", Complexity: "O(N), N replicas",
+			Summary: "Role of the server in replication, its offset and its replicas",
+		}, Run: role},
+		{Facts: protocol.Facts{
+			Name: "sync", Arity: 1, Flags: "admin noscript no_async_loading no_multi",
+			Group: "server", Since: "1.0.0",
+			Summary: "Follow this server as a replica, from its data as of now on",
+		}, Run: syncCommand, OfConnection: true},
+		{Facts: protocol.Facts{
+			Name: "wait", Arity: 3, Flags: "blocking",
+			Group: "generic", Since: "3.0.0", Categories: "connection", Tips: "request_policy:all_shards response_policy:agg_min",
+			Complexity: "O(N), N replicas",
+			Summary:    "Wait until so many replicas have this client's writes, and reply how many have",
+			Syntax:     "numreplicas timeout:integer",
+		}, Run: waitCommand},
+		{Facts: protocol.Facts{
+			Name: "waitaof", Arity: 4, Flags: "blocking",
+			Group: "generic", Since: "7.2.0", Categories: "connection", Tips: "request_policy:all_shards response_policy:agg_min",
+			Complexity: "O(N), N replicas",
+			Summary:    "Wait until this client's writes are on the disk of the server, or of so many replicas, and reply of how many",
+			Syntax:     "numlocal:integer numreplicas:integer timeout:integer",
+		}, Run: waitaof},
 	}
-}
-
-func psyncRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "psync", Arity: -3, Flags: "admin noscript no_async_loading no_multi",
-		Group: "server", Since: "2.8.0",
-		Summary: "Follow this server as a replica, from an offset of its stream on",
-		Syntax:  "replicationid offset:integer",
-	}, Run: psyncCommand, OfConnection: true}
 }
 
 const errNoLink = "NOMASTERLINK Can't SYNC while not connected with my master"
@@ -65,14 +101,6 @@ func psyncCommand(c *engine.Call) {
 		}
 		p.await(s, false)
 	}
-}
-
-func syncRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "sync", Arity: 1, Flags: "admin noscript no_async_loading no_multi",
-		Group: "server", Since: "1.0.0",
-		Summary: "Follow this server as a replica, from its data as of now on",
-	}, Run: syncCommand, OfConnection: true}
 }
 
 func syncCommand(c *engine.Call) {
@@ -123,15 +151,6 @@ func (p *Primary) resume(s *engine.Session, id string, offset int64) bool {
 	p.supply()
 	p.log.Info("partial synchronization of replica", "replica", r.name(), "offset", offset, "bytes", missed)
 	return true
-}
-
-func replconfRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "replconf", Arity: -1, Flags: "admin noscript loading stale allow_busy",
-		Group: "server", Since: "3.0.0", Complexity: "O(1)",
-		Summary: "Announce a property of a replica, or acknowledge the stream",
-		System:  true,
-	}, Run: replconf, OfConnection: true, InStream: true}
 }
 
 // maxAddress is the length up to which Redis accepts an address that a replica
@@ -211,14 +230,6 @@ func replconf(c *engine.Call) {
 		}
 	}
 	c.Reply.OK()
-}
-
-func roleRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "role", Arity: 1, Flags: "noscript loading stale fast",
-		Group: "server", Since: "2.8.12", Categories: "admin dangerous", Complexity: "O(N), N replicas",
-		Summary: "Role of the server in replication, its offset and its replicas",
-	}, Run: role}
 }
 
 func role(c *engine.Call) {

@@ -39,15 +39,6 @@ func (s failoverState) name() string {
 	return [...]string{"no-failover", "waiting-for-sync", "failover-in-progress"}[s]
 }
 
-func failoverRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "failover", Arity: -1, Flags: "admin noscript stale",
-		Group: "server", Since: "6.2.0", Complexity: "O(1)",
-		Summary: "Switch roles with a replica, once that has all changes",
-		Syntax:  "target:[TO host port:integer [FORCE]] [ABORT] [TIMEOUT milliseconds]",
-	}, Run: failoverCommand}
-}
-
 func failoverCommand(c *engine.Call) {
 	p := of(c.Engine)
 	if c.Engine.Cluster != nil {

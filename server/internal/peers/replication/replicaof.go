@@ -11,24 +11,6 @@ import (
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
-func replicaofRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "replicaof", Arity: 3, Flags: "admin noscript stale no_async_loading",
-		Group: "server", Since: "5.0.0", Complexity: "O(1)",
-		Summary: "Follow another server as its replica, or NO ONE",
-		Syntax:  "args:(host-port:(host port:integer) | no-one:(NO ONE))",
-	}, Run: replicaof}
-}
-
-func slaveofRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "slaveof", Arity: 3, Flags: "admin noscript stale no_async_loading",
-		Group: "server", Since: "1.0.0", Deprecated: "5.0.0", ReplacedBy: "`REPLICAOF`", Complexity: "O(1)",
-		Summary: "Former name of REPLICAOF",
-		Syntax:  "args:(host-port:(host port:integer) | no-one:(NO ONE))",
-	}, Run: replicaof}
-}
-
 func replicaof(c *engine.Call) {
 	host, port := c.String(), c.Bytes()
 	p := of(c.Engine)

@@ -8,26 +8,6 @@ import (
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
-func waitRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "wait", Arity: 3, Flags: "blocking",
-		Group: "generic", Since: "3.0.0", Categories: "connection", Tips: "request_policy:all_shards response_policy:agg_min",
-		Complexity: "O(N), N replicas",
-		Summary:    "Wait until so many replicas have this client's writes, and reply how many have",
-		Syntax:     "numreplicas timeout:integer",
-	}, Run: waitCommand}
-}
-
-func waitaofRow() engine.Command {
-	return engine.Command{Facts: protocol.Facts{
-		Name: "waitaof", Arity: 4, Flags: "blocking",
-		Group: "generic", Since: "7.2.0", Categories: "connection", Tips: "request_policy:all_shards response_policy:agg_min",
-		Complexity: "O(N), N replicas",
-		Summary:    "Wait until this client's writes are on the disk of the server, or of so many replicas, and reply of how many",
-		Syntax:     "numlocal:integer numreplicas:integer timeout:integer",
-	}, Run: waitaof}
-}
-
 // wait is a client in WAIT or WAITAOF.
 type wait struct {
 	index    int // in Primary.waits
