@@ -169,23 +169,10 @@ func zsetForm(c *Codec, v any, to Target) byte {
 	switch {
 	case to == payload && s.Deadlines() != nil:
 		return typeZsetTimed
-	case !to.portable() && small(s, c.Limits):
+	case !to.portable() && c.Limits.SortedFits(s):
 		return typeZsetListpack
 	}
 	return typeZset2
-}
-
-// small reports whether Redis would keep a sorted set as a listpack.
-func small(s *zset.Set, l *keyspace.Limits) bool {
-	if s.Len() > l.ZsetMaxListpackEntries {
-		return false
-	}
-	for member := range s.All() {
-		if len(member) > l.ZsetMaxListpackValue {
-			return false
-		}
-	}
-	return true
 }
 
 func appendZsetForm(c *Codec, dst []byte, form byte, v any) []byte {

@@ -153,9 +153,9 @@ func sort(c *engine.Call, readonly bool) {
 		}
 	case *zset.Set:
 		items = o.ofSortedSet(v)
-		if !v.Marked() {
+		if keyspace.IsListpack(v) {
 			c.DB.Edit(key) // updates the memory usage of the key
-			v.SetMark(true)
+			keyspace.MakeSkiplist(v)
 		}
 	default:
 		c.Reply.Error(engine.ErrWrongType)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 	"github.com/zsetd/zsetd/server/internal/values/score"
 	"github.com/zsetd/zsetd/zset"
 )
@@ -355,18 +356,17 @@ func zaddScores(c *engine.Call, key []byte, o zaddOptions, scores []float64, pai
 	default:
 		added, updated, changed := 0, 0, false
 		if !o.has(zset.XX) {
-			growZset(c, s, scores, pairs)
+			c.Limits().GrowSorted(s, scores, pairs)
 		}
 		for i, score := range scores {
 			if s == nil {
 				break // XX, and the key does not exist
 			}
 			member := pairs[2*i+1]
-			outcome, _ := s.AddIfBytes(member, storedScore(c, s, member, score), o.cond)
+			outcome := c.Limits().AddSorted(s, member, score, o.cond)
 			switch outcome {
 			case zset.Added:
 				added++
-				updateZsetEncoding(c, s, member)
 			case zset.Updated:
 				updated++
 			case zset.Rejected, zset.NotANumber:
@@ -402,7 +402,7 @@ func zincrScore(c *engine.Call, key []byte, s *zset.Set, member []byte, delta fl
 		c.Reply.Null()
 		return
 	}
-	outcome, score := s.IncrBytes(member, storedScore(c, s, member, delta), cond)
+	outcome, score := c.Limits().IncrSorted(s, member, delta, cond)
 	switch {
 	case outcome == zset.Rejected, outcome == zset.NotANumber && cond&zset.NX != 0:
 		c.Reply.Null()
@@ -412,50 +412,12 @@ func zincrScore(c *engine.Call, key []byte, s *zset.Set, member []byte, delta fl
 		return
 	case outcome == zset.Added:
 		score = delta // with the sign that a listpack may not keep
-		updateZsetEncoding(c, s, member)
 		fallthrough
 	case outcome == zset.Updated:
 		c.Touched(engine.ClassZset, member)
 		c.Changed(key, engine.ClassZset, "zincr")
 	}
 	c.Reply.Double(score)
-}
-
-// storedScore returns score as a set stores it for a member: a listpack stores integers
-// without the sign of -0, as clients can see.
-func storedScore(c *engine.Call, s *zset.Set, member []byte, score float64) float64 {
-	if score != 0 || !math.Signbit(score) {
-		return score
-	}
-	l := c.Limits()
-	_, exists := s.ScoreBytes(member)
-	if engine.ZSetIsListpack(s) &&
-		(exists || s.Len() < l.ZsetMaxListpackEntries && len(member) <= l.ZsetMaxListpackValue) {
-		return 0
-	}
-	return score
-}
-
-// growZset allocates the memory for the members of pairs that a small set lacks.
-func growZset(c *engine.Call, s *zset.Set, scores []float64, pairs [][]byte) {
-	if len(scores) == 1 || s.Len()+len(scores) > c.Limits().ZsetMaxListpackEntries {
-		return
-	}
-	n, size := 0, 0
-	for i := range scores {
-		member := pairs[2*i+1]
-		if _, there := s.ScoreBytes(member); !there {
-			n, size = n+1, size+len(member)
-		}
-	}
-	s.Grow(n, size, scores)
-}
-
-// updateZsetEncoding makes s a skiplist if its new member exceeds the limits of a listpack.
-func updateZsetEncoding(c *engine.Call, s *zset.Set, member []byte) {
-	if l := c.Limits(); s.Len() > l.ZsetMaxListpackEntries || len(member) > l.ZsetMaxListpackValue {
-		s.SetMark(true)
-	}
 }
 
 // zstore makes s the value of key, or drops the key if s is empty, and replies the
@@ -724,7 +686,7 @@ func zscan(c *engine.Call) {
 			found = append(found, zset.Element{Member: member, Score: score})
 		}
 	}
-	listpack := engine.ZSetIsListpack(s)
+	listpack := keyspace.IsListpack(s)
 	if listpack { // Redis returns a listpack whole and in order
 		cursor = 0
 		for member, score := range s.All() {

@@ -153,10 +153,9 @@ func (o *zaddexOptions) add(c *engine.Call, s *zset.Set, pairs [][]byte, scores 
 			}
 			continue
 		}
-		outcome := o.put(s, member, storedScore(c, s, member, score), &done)
+		outcome := o.put(c, s, member, score, &done)
 		switch outcome {
 		case zset.Added:
-			updateZsetEncoding(c, s, member)
 			done.added++
 			done.scored = append(done.scored, member)
 		case zset.Updated:
@@ -190,12 +189,11 @@ func (o *zaddexOptions) add(c *engine.Call, s *zset.Set, pairs [][]byte, scores 
 }
 
 // put gives a member its score.
-func (o *zaddexOptions) put(s *zset.Set, member []byte, score float64, done *zaddexDone) (outcome zset.Outcome) {
+func (o *zaddexOptions) put(c *engine.Call, s *zset.Set, member []byte, score float64, done *zaddexDone) (outcome zset.Outcome) {
 	if !o.incr {
-		outcome, _ = s.AddIfBytes(member, score, o.cond)
-		return outcome
+		return c.Limits().AddSorted(s, member, score, o.cond)
 	}
-	outcome, done.score = s.IncrBytes(member, score, o.cond)
+	outcome, done.score = c.Limits().IncrSorted(s, member, score, o.cond)
 	done.nan = outcome == zset.NotANumber && !o.has(zset.NX)
 	done.counted = outcome != zset.Rejected && outcome != zset.NotANumber
 	return outcome

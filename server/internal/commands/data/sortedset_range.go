@@ -3,6 +3,7 @@ package data
 import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 	"github.com/zsetd/zsetd/server/internal/values/score"
 	"github.com/zsetd/zsetd/zset"
 )
@@ -154,7 +155,7 @@ func (o *zrangeOptions) lexSpan(s *zset.Set) (lo, hi int) {
 	first, _ := s.First()
 	last, _ := s.Last()
 	r := o.members
-	if first.Score == last.Score || !engine.ZSetIsListpack(s) {
+	if first.Score == last.Score || !keyspace.IsListpack(s) {
 		return s.LexSpan(r)
 	}
 	above := func(member string) bool {

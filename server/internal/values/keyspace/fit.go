@@ -1,12 +1,6 @@
 package keyspace
 
-import (
-	"math"
-	"strings"
-
-	"github.com/zsetd/zsetd/server/internal/values/packed"
-	"github.com/zsetd/zsetd/zset"
-)
+import "github.com/zsetd/zsetd/server/internal/values/packed"
 
 // Encodings of values that are not built command by command: loaded, restored, or stored
 // as a whole. A value that commands change goes to a larger encoding and never back, as
@@ -51,40 +45,4 @@ func (h *Hash) Fit(l *Limits) {
 	}
 	fit.o.timed, fit.o.log = h.o.timed, h.o.log
 	*h.o = *fit.o
-}
-
-// FitSorted marks a sorted set that exceeds the limits of a listpack, which Redis would
-// keep as a skiplist. Any other set loses the mark, and the sign of -0, which a listpack
-// does not have.
-func (l *Limits) FitSorted(s *zset.Set) {
-	large := s.Len() > l.ZsetMaxListpackEntries
-	if !large {
-		for member := range s.All() {
-			if large = len(member) > l.ZsetMaxListpackValue; large {
-				break
-			}
-		}
-	}
-	if !large {
-		dropSigns(s)
-	}
-	s.SetMark(large)
-}
-
-// dropSigns makes every -0 a 0.
-func dropSigns(s *zset.Set) {
-	var members []string
-	for member, score := range s.ByScore(zset.ScoreRange{}) {
-		if math.Signbit(score) {
-			members = append(members, strings.Clone(member))
-		}
-	}
-	for _, member := range members {
-		deadline, _ := s.Deadline(member)
-		s.Remove(member)
-		s.Add(member, 0)
-		if deadline != 0 {
-			s.SetDeadline(member, deadline)
-		}
-	}
 }

@@ -137,16 +137,13 @@ func (k Kind) row() kindRow {
 			write:  func(w *journal.Writer, v any) { writeSorted(w, v.(*zset.Set)) },
 			replay: func(b *Builder, _ any, op byte, o *journal.Operands) bool { return b.replaySorted(op, o) },
 			loaded: func(v any, l *Limits) { l.FitSorted(v.(*zset.Set)) },
-			// A small set is a listpack in Redis until a member is too long or one too many, or SORT reads
-			// it, and then remains a skiplist; but one that is stored as a whole, loaded or restored is a
-			// listpack again if it fits. The mark of the set records that it is a skiplist.
 			encoding: func(v any, _ *Limits) string {
-				if v.(*zset.Set).Marked() {
-					return "skiplist"
+				if IsListpack(v.(*zset.Set)) {
+					return "listpack"
 				}
-				return "listpack"
+				return "skiplist"
 			},
-			effort: func(v any, _ *Limits) int { return effortOf(v.(*zset.Set).Len(), v.(*zset.Set).Marked()) },
+			effort: func(v any, _ *Limits) int { return effortOf(v.(*zset.Set).Len(), !IsListpack(v.(*zset.Set))) },
 		}
 	case KindStream:
 		return kindRow{
