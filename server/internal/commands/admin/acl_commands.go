@@ -53,11 +53,31 @@ func ACLCommands() []engine.Command {
 					"7.0.0 Selectors; patterns of keys and channels as rules instead of lists",
 				},
 			}, Run: aclGetuser},
-			{Facts: protocol.Facts{
-				Name: "acl|help", Arity: 2, Flags: "loading stale",
-				Group: "server", Since: "6.0.0", Complexity: "O(1)",
-				Summary: "List the subcommands",
-			}, Run: aclHelp},
+			engine.HelpRow(protocol.Facts{Name: "acl|help", Group: "server", Since: "6.0.0"},
+				"CAT [<category>]",
+				"    The categories of commands, or the commands in <category>.",
+				"DELUSER <username> [<username> ...]",
+				"    Delete users and close their connections.",
+				"DRYRUN <username> <command> [<arg> ...]",
+				"    Tell whether a user may run <command>, without running it.",
+				"GETUSER <username>",
+				"    Flags, passwords and rules of a user.",
+				"GENPASS [<bits>]",
+				"    A random password of <bits> bits (default: 256), in hexadecimal.",
+				"LIST",
+				"    All users, each as a line of the ACL file.",
+				"LOAD",
+				"    Replace all users by those in the ACL file.",
+				"LOG [<count> | RESET]",
+				"    The latest <count> denials (default: 10), or RESET to forget all.",
+				"SAVE",
+				"    Write all users to the ACL file.",
+				"SETUSER <username> <attribute> [<attribute> ...]",
+				"    Apply rules to a user, which is created if absent.",
+				"USERS",
+				"    The names of all users.",
+				"WHOAMI",
+				"    The name of this connection's user."),
 			{Facts: protocol.Facts{
 				Name: "acl|list", Arity: 2, Flags: "admin noscript loading stale",
 				Group: "server", Since: "6.0.0", Complexity: "O(R), R rules of all users",
@@ -256,33 +276,6 @@ func reply(s *acl.Selector, r *protocol.Reply, databases bool) {
 		r.BulkString("databases")
 		r.BulkString(s.DescribeDatabases())
 	}
-}
-
-func aclHelp(c *engine.Call) {
-	c.Help("CAT [<category>]",
-		"    The categories of commands, or the commands in <category>.",
-		"DELUSER <username> [<username> ...]",
-		"    Delete users and close their connections.",
-		"DRYRUN <username> <command> [<arg> ...]",
-		"    Tell whether a user may run <command>, without running it.",
-		"GETUSER <username>",
-		"    Flags, passwords and rules of a user.",
-		"GENPASS [<bits>]",
-		"    A random password of <bits> bits (default: 256), in hexadecimal.",
-		"LIST",
-		"    All users, each as a line of the ACL file.",
-		"LOAD",
-		"    Replace all users by those in the ACL file.",
-		"LOG [<count> | RESET]",
-		"    The latest <count> denials (default: 10), or RESET to forget all.",
-		"SAVE",
-		"    Write all users to the ACL file.",
-		"SETUSER <username> <attribute> [<attribute> ...]",
-		"    Apply rules to a user, which is created if absent.",
-		"USERS",
-		"    The names of all users.",
-		"WHOAMI",
-		"    The name of this connection's user.")
 }
 
 func aclList(c *engine.Call) {

@@ -38,7 +38,7 @@ func ClusterCommands() []engine.Command {
 			Name: "cluster", Arity: -2,
 			Group: "cluster", Since: "3.0.0", Complexity: "That of the subcommand",
 			Summary: "State of the cluster, which has one node",
-		}, Subcommands: []engine.Command{
+		}, Subcommands: inCluster([]engine.Command{
 			{Facts: protocol.Facts{
 				Name: "cluster|addslots", Arity: -3, Flags: "admin stale no_async_loading",
 				Group: "cluster", Since: "3.0.0", Complexity: "O(N), N slots given",
@@ -107,11 +107,62 @@ func ClusterCommands() []engine.Command {
 				Summary:    "Keys in a slot, up to count",
 				Syntax:     "slot count",
 			}, Run: clusterGetkeysinslot},
-			{Facts: protocol.Facts{
-				Name: "cluster|help", Arity: 2, Flags: "loading stale",
-				Group: "cluster", Since: "5.0.0", Complexity: "O(1)",
-				Summary: "List the subcommands",
-			}, Run: clusterHelp},
+			engine.HelpRow(protocol.Facts{Name: "cluster|help", Group: "cluster", Since: "5.0.0"},
+				"ADDSLOTS <slot> [<slot> ...]",
+				"    Serve these slots.",
+				"ADDSLOTSRANGE <start slot> <end slot> [<start slot> <end slot> ...]",
+				"    Serve the slots of these ranges, ends included.",
+				"BUMPEPOCH",
+				"    Raise the epoch of the configuration.",
+				"COUNT-FAILURE-REPORTS <node-id>",
+				"    How many nodes report that <node-id> fails: 0.",
+				"COUNTKEYSINSLOT <slot>",
+				"    How many keys are in <slot>.",
+				"DELSLOTS <slot> [<slot> ...]",
+				"    Stop serving these slots.",
+				"DELSLOTSRANGE <start slot> <end slot> [<start slot> <end slot> ...]",
+				"    Stop serving the slots of these ranges, ends included.",
+				"FAILOVER [FORCE|TAKEOVER]",
+				"    Replaces a master by its replica; an error here, as there is no replica.",
+				"FORGET <node-id>",
+				"    Removes another node; an error here, as there is none.",
+				"GETKEYSINSLOT <slot> <count>",
+				"    Up to <count> keys in <slot>.",
+				"FLUSHSLOTS",
+				"    Stop serving all slots.",
+				"INFO",
+				"    State and epochs of the cluster.",
+				"KEYSLOT <key>",
+				"    The slot that <key> belongs to.",
+				"MEET <ip> <port> [<bus-port>]",
+				"    Joins another node; here only the own address is accepted.",
+				"MYID",
+				"    The ID of this node.",
+				"NODES",
+				"    This node as a line of text:",
+				"    ID, address, flags, master, ping, pong, epoch, link and slots.",
+				"REPLICATE <node-id>",
+				"    Makes this node a replica; an error here, as there is no other node.",
+				"RESET [HARD|SOFT]",
+				"    Forget slots and, if HARD, the ID and the epochs, too (default: SOFT).",
+				"SET-CONFIG-EPOCH <epoch>",
+				"    Set the epoch of a node that has none.",
+				"SETSLOT <slot> (IMPORTING <node-id>|MIGRATING <node-id>|STABLE|NODE <node-id>)",
+				"    Serve <slot> if NODE is this node. The other states need a second node.",
+				"REPLICAS <node-id>",
+				"    The replicas of a node: none.",
+				"SAVECONFIG",
+				"    Accepted without effect.",
+				"SLOTS",
+				"    The ranges of slots that are served, each with first and last slot and the",
+				"    address and ID of this node.",
+				"SLOT-STATS",
+				"    Keys, memory, processor time and bytes of slots, by SLOTSRANGE <first> <last> or by",
+				"    ORDERBY <metric> [LIMIT <n>] [ASC|DESC].",
+				"SHARDS",
+				"    The ranges of slots that are served, and this node.",
+				"LINKS",
+				"    The connections to other nodes: none."),
 			{Facts: protocol.Facts{
 				Name: "cluster|info", Arity: 2, Flags: "stale",
 				Group: "cluster", Since: "3.0.0", Tips: "nondeterministic_output", Complexity: "O(1)",
@@ -218,7 +269,7 @@ func ClusterCommands() []engine.Command {
 					"7.0.0 Metadata of the network address",
 				},
 			}, Run: clusterSlots},
-		}},
+		})},
 		{Facts: protocol.Facts{
 			Name: "readonly", Arity: 1, Flags: "loading stale fast",
 			Group: "cluster", Since: "3.0.0", Categories: "connection", Complexity: "O(1)",
@@ -247,6 +298,19 @@ func clustered(c *engine.Call) bool {
 		return false
 	}
 	return true
+}
+
+// inCluster makes commands reply an error if the server is no cluster.
+func inCluster(rows []engine.Command) []engine.Command {
+	for i := range rows {
+		run := rows[i].Run
+		rows[i].Run = func(c *engine.Call) {
+			if clustered(c) {
+				run(c)
+			}
+		}
+	}
+	return rows
 }
 
 // node is the node's addresses as clients see them.
@@ -321,9 +385,6 @@ func description(srv *engine.Engine, s *engine.Session) string {
 }
 
 func clusterSlots(c *engine.Call) {
-	if !clustered(c) {
-		return
-	}
 	n, kind := thisNode(c.Engine), c.Engine.Config.ClusterEndpoint
 	ranges := ranges(c.Engine.Cluster)
 	c.Reply.Array(len(ranges))
@@ -359,9 +420,6 @@ func clusterSlots(c *engine.Call) {
 }
 
 func clusterShards(c *engine.Call) {
-	if !clustered(c) {
-		return
-	}
 	n := thisNode(c.Engine)
 	endpoint := n.ip
 	switch c.Engine.Config.ClusterEndpoint {
@@ -419,9 +477,6 @@ func clusterShards(c *engine.Call) {
 }
 
 func clusterInfo(c *engine.Call) {
-	if !clustered(c) {
-		return
-	}
 	cl := c.Engine.Cluster
 	state, size := "ok", 1
 	if cl.Down(&c.Engine.Config) {
@@ -437,40 +492,17 @@ func clusterInfo(c *engine.Call) {
 		state, cl.Slots, cl.Slots, size, cl.CurrentEpoch, cl.Epoch))
 }
 
-func clusterNodes(c *engine.Call) {
-	if clustered(c) {
-		c.Reply.Verbatim("txt", description(c.Engine, c.Session)+"\n")
-	}
-}
+func clusterNodes(c *engine.Call) { c.Reply.Verbatim("txt", description(c.Engine, c.Session)+"\n") }
 
-func clusterMyid(c *engine.Call) {
-	if clustered(c) {
-		c.Reply.BulkString(c.Engine.Cluster.ID)
-	}
-}
+func clusterMyid(c *engine.Call) { c.Reply.BulkString(c.Engine.Cluster.ID) }
 
-func clusterMyshardid(c *engine.Call) {
-	if clustered(c) {
-		c.Reply.BulkString(c.Engine.Cluster.Shard)
-	}
-}
+func clusterMyshardid(c *engine.Call) { c.Reply.BulkString(c.Engine.Cluster.Shard) }
 
-func clusterLinks(c *engine.Call) {
-	if clustered(c) {
-		c.Reply.Array(0)
-	}
-}
+func clusterLinks(c *engine.Call) { c.Reply.Array(0) }
 
-func clusterKeyslot(c *engine.Call) {
-	if clustered(c) {
-		c.Reply.Int(int64(keyslot.Of(c.Bytes())))
-	}
-}
+func clusterKeyslot(c *engine.Call) { c.Reply.Int(int64(keyslot.Of(c.Bytes()))) }
 
 func clusterCountkeysinslot(c *engine.Call) {
-	if !clustered(c) {
-		return
-	}
 	slot := c.Int()
 	if slot < 0 || slot >= keyslot.Count {
 		c.Fail("ERR Invalid slot")
@@ -481,9 +513,6 @@ func clusterCountkeysinslot(c *engine.Call) {
 }
 
 func clusterGetkeysinslot(c *engine.Call) {
-	if !clustered(c) {
-		return
-	}
 	slot, count := c.Int(), c.Int()
 	if slot < 0 || slot >= keyslot.Count || count < 0 {
 		c.Fail("ERR Invalid slot or number of keys")
@@ -502,9 +531,6 @@ func clusterGetkeysinslot(c *engine.Call) {
 }
 
 func clusterReset(c *engine.Call) {
-	if !clustered(c) {
-		return
-	}
 	hard := c.Is("HARD")
 	if !hard {
 		c.Is("SOFT")
@@ -531,9 +557,6 @@ func clusterReset(c *engine.Call) {
 }
 
 func clusterBumpepoch(c *engine.Call) {
-	if !clustered(c) {
-		return
-	}
 	cl := c.Engine.Cluster
 	word := "STILL"
 	if cl.Epoch == 0 || cl.Epoch != cl.CurrentEpoch {
@@ -545,9 +568,6 @@ func clusterBumpepoch(c *engine.Call) {
 }
 
 func clusterSetConfigEpoch(c *engine.Call) {
-	if !clustered(c) {
-		return
-	}
 	epoch, cl := c.Int(), c.Engine.Cluster
 	switch {
 	case epoch < 0:
@@ -562,11 +582,7 @@ func clusterSetConfigEpoch(c *engine.Call) {
 	c.Reply.OK()
 }
 
-func clusterSaveconfig(c *engine.Call) {
-	if clustered(c) {
-		c.Reply.OK()
-	}
-}
+func clusterSaveconfig(c *engine.Call) { c.Reply.OK() }
 
 // isThisNode parses the name of a node and reports whether it is this one; if not, it
 // replies the error.
@@ -579,13 +595,13 @@ func isThisNode(c *engine.Call, refusal string) bool {
 }
 
 func clusterCountFailureReports(c *engine.Call) {
-	if clustered(c) && isThisNode(c, "Unknown node") {
+	if isThisNode(c, "Unknown node") {
 		c.Reply.Int(0)
 	}
 }
 
 func clusterReplicas(c *engine.Call) {
-	if clustered(c) && isThisNode(c, "Unknown node") {
+	if isThisNode(c, "Unknown node") {
 		c.Reply.Array(0)
 	}
 }
@@ -593,21 +609,18 @@ func clusterReplicas(c *engine.Call) {
 func clusterSlaves(c *engine.Call) { clusterReplicas(c) }
 
 func clusterForget(c *engine.Call) {
-	if clustered(c) && isThisNode(c, "Unknown node") {
+	if isThisNode(c, "Unknown node") {
 		c.Reply.Error("ERR I tried hard but I can't forget myself...")
 	}
 }
 
 func clusterReplicate(c *engine.Call) {
-	if clustered(c) && isThisNode(c, "Unknown node") {
+	if isThisNode(c, "Unknown node") {
 		c.Reply.Error("ERR Can't replicate myself")
 	}
 }
 
 func clusterFailover(c *engine.Call) {
-	if !clustered(c) {
-		return
-	}
 	switch {
 	case c.Len() > 1:
 		c.UnknownSubcommand()
@@ -619,9 +632,6 @@ func clusterFailover(c *engine.Call) {
 }
 
 func clusterMeet(c *engine.Call) {
-	if !clustered(c) {
-		return
-	}
 	if c.Len() > 3 {
 		c.UnknownSubcommand()
 		return
@@ -699,65 +709,4 @@ func asking(c *engine.Call) {
 	if clustered(c) {
 		c.Reply.OK()
 	}
-}
-
-func clusterHelp(c *engine.Call) {
-	if !clustered(c) {
-		return
-	}
-	c.Help("ADDSLOTS <slot> [<slot> ...]",
-		"    Serve these slots.",
-		"ADDSLOTSRANGE <start slot> <end slot> [<start slot> <end slot> ...]",
-		"    Serve the slots of these ranges, ends included.",
-		"BUMPEPOCH",
-		"    Raise the epoch of the configuration.",
-		"COUNT-FAILURE-REPORTS <node-id>",
-		"    How many nodes report that <node-id> fails: 0.",
-		"COUNTKEYSINSLOT <slot>",
-		"    How many keys are in <slot>.",
-		"DELSLOTS <slot> [<slot> ...]",
-		"    Stop serving these slots.",
-		"DELSLOTSRANGE <start slot> <end slot> [<start slot> <end slot> ...]",
-		"    Stop serving the slots of these ranges, ends included.",
-		"FAILOVER [FORCE|TAKEOVER]",
-		"    Replaces a master by its replica; an error here, as there is no replica.",
-		"FORGET <node-id>",
-		"    Removes another node; an error here, as there is none.",
-		"GETKEYSINSLOT <slot> <count>",
-		"    Up to <count> keys in <slot>.",
-		"FLUSHSLOTS",
-		"    Stop serving all slots.",
-		"INFO",
-		"    State and epochs of the cluster.",
-		"KEYSLOT <key>",
-		"    The slot that <key> belongs to.",
-		"MEET <ip> <port> [<bus-port>]",
-		"    Joins another node; here only the own address is accepted.",
-		"MYID",
-		"    The ID of this node.",
-		"NODES",
-		"    This node as a line of text:",
-		"    ID, address, flags, master, ping, pong, epoch, link and slots.",
-		"REPLICATE <node-id>",
-		"    Makes this node a replica; an error here, as there is no other node.",
-		"RESET [HARD|SOFT]",
-		"    Forget slots and, if HARD, the ID and the epochs, too (default: SOFT).",
-		"SET-CONFIG-EPOCH <epoch>",
-		"    Set the epoch of a node that has none.",
-		"SETSLOT <slot> (IMPORTING <node-id>|MIGRATING <node-id>|STABLE|NODE <node-id>)",
-		"    Serve <slot> if NODE is this node. The other states need a second node.",
-		"REPLICAS <node-id>",
-		"    The replicas of a node: none.",
-		"SAVECONFIG",
-		"    Accepted without effect.",
-		"SLOTS",
-		"    The ranges of slots that are served, each with first and last slot and the",
-		"    address and ID of this node.",
-		"SLOT-STATS",
-		"    Keys, memory, processor time and bytes of slots, by SLOTSRANGE <first> <last> or by",
-		"    ORDERBY <metric> [LIMIT <n>] [ASC|DESC].",
-		"SHARDS",
-		"    The ranges of slots that are served, and this node.",
-		"LINKS",
-		"    The connections to other nodes: none.")
 }

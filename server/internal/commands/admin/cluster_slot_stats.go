@@ -60,9 +60,6 @@ func slotBytes(srv *engine.Engine, slot int) (n int64) {
 }
 
 func clusterSlotStats(c *engine.Call) {
-	if !clustered(c) {
-		return
-	}
 	var slots []int
 	switch {
 	case c.Len() == 3 && c.Is("SLOTSRANGE"):

@@ -62,9 +62,6 @@ func clusterDelslots(c *engine.Call)      { changeSlots(c, false, true) }
 func clusterDelslotsrange(c *engine.Call) { changeSlots(c, true, true) }
 
 func changeSlots(c *engine.Call, ranges, remove bool) {
-	if !clustered(c) {
-		return
-	}
 	list := slotSet(c, ranges, remove)
 	if !c.OK() {
 		return
@@ -109,22 +106,17 @@ func assign(srv *engine.Engine, slot int, served bool) {
 }
 
 func clusterFlushslots(c *engine.Call) {
-	switch {
-	case !clustered(c):
-	case c.Engine.Keys.HasKeys():
+	if c.Engine.Keys.HasKeys() {
 		c.Reply.Error("ERR DB must be empty to perform CLUSTER FLUSHSLOTS.")
-	default:
-		for slot := range keyslot.Count {
-			assign(c.Engine, slot, false)
-		}
-		c.Reply.OK()
+		return
 	}
+	for slot := range keyslot.Count {
+		assign(c.Engine, slot, false)
+	}
+	c.Reply.OK()
 }
 
 func clusterSetslot(c *engine.Call) {
-	if !clustered(c) {
-		return
-	}
 	slot := slot(c)
 	if !c.OK() {
 		return

@@ -26,17 +26,6 @@ func commandLogReset(c *engine.Call) {
 	}
 }
 
-func commandLogHelp(c *engine.Call) {
-	c.Help("GET <count> <type>",
-		"    The latest <count> entries (-1: all of them) of the log <type>, slow,",
-		"    large-request or large-reply, each with its ID, Unix time, duration in",
-		"    microseconds or size in bytes, arguments, and the client's address and name.",
-		"LEN <type>",
-		"    The number of entries.",
-		"RESET <type>",
-		"    Delete all entries.")
-}
-
 // readCount reads a number of entries, or -1 for all.
 func readCount(c *engine.Call) int64 {
 	return c.IntIn(-1, math.MaxInt64, "ERR count should be greater than or equal to -1")

@@ -44,11 +44,21 @@ func CommandCommands() []engine.Command {
 				Summary:    "Keys in the arguments of a command, and how it uses them",
 				Syntax:     "command [arg [arg ...]]",
 			}, Run: commandGetkeysandflags},
-			{Facts: protocol.Facts{
-				Name: "command|help", Arity: 2, Flags: "loading stale",
-				Group: "server", Since: "5.0.0", Categories: "connection", Complexity: "O(1)",
-				Summary: "List the subcommands",
-			}, Run: commandHelp},
+			engine.HelpRow(protocol.Facts{Name: "command|help", Group: "server", Since: "5.0.0", Categories: "connection"},
+				"(no subcommand)",
+				"    The facts about all commands.",
+				"COUNT",
+				"    The number of commands, without subcommands.",
+				"LIST",
+				"    The names of all commands and subcommands.",
+				"INFO [<command-name> ...]",
+				"    The facts about the given commands, or about all.",
+				"DOCS [<command-name> ...]",
+				"    The descriptions of the given commands, or of all.",
+				"GETKEYS <full-command>",
+				"    The keys among the arguments of a command.",
+				"GETKEYSANDFLAGS <full-command>",
+				"    The keys among the arguments of a command, each with its use."),
 			{Facts: protocol.Facts{
 				Name: "command|info", Arity: -2, Flags: "loading stale",
 				Group: "server", Since: "2.8.13", Categories: "connection", Tips: "nondeterministic_output_order",
@@ -373,21 +383,4 @@ func keysOf(c *engine.Call, withFlags bool) {
 			replyFlags(c.Reply, "", k.Flags.Names())
 		}
 	}
-}
-
-func commandHelp(c *engine.Call) {
-	c.Help("(no subcommand)",
-		"    The facts about all commands.",
-		"COUNT",
-		"    The number of commands, without subcommands.",
-		"LIST",
-		"    The names of all commands and subcommands.",
-		"INFO [<command-name> ...]",
-		"    The facts about the given commands, or about all.",
-		"DOCS [<command-name> ...]",
-		"    The descriptions of the given commands, or of all.",
-		"GETKEYS <full-command>",
-		"    The keys among the arguments of a command.",
-		"GETKEYSANDFLAGS <full-command>",
-		"    The keys among the arguments of a command, each with its use.")
 }

@@ -27,11 +27,15 @@ func ConfigCommands() []engine.Command {
 				Syntax:  "parameter [parameter ...]",
 				History: []string{"7.0.0 Several patterns"},
 			}, Run: configGet},
-			{Facts: protocol.Facts{
-				Name: "config|help", Arity: 2, Flags: "loading stale",
-				Group: "server", Since: "5.0.0", Complexity: "O(1)",
-				Summary: "List the subcommands",
-			}, Run: configHelp},
+			engine.HelpRow(protocol.Facts{Name: "config|help", Group: "server", Since: "5.0.0"},
+				"GET <pattern>",
+				"    The parameters whose names match <pattern>, with their values.",
+				"SET <directive> <value>",
+				"    Change a parameter, or several at once.",
+				"RESETSTAT",
+				"    Set the counters of INFO to 0.",
+				"REWRITE",
+				"    Write changed parameters to the configuration file."),
 			{Facts: protocol.Facts{
 				Name: "config|resetstat", Arity: 2, Flags: "admin noscript loading stale",
 				Group: "server", Since: "2.0.0", Tips: "request_policy:all_nodes response_policy:all_succeeded", Complexity: "O(N), N commands of the server",
@@ -181,17 +185,6 @@ func configResetstat(c *engine.Call) {
 	c.Engine.ResetStats()
 	c.Engine.Replication.ResetStats()
 	c.Reply.OK()
-}
-
-func configHelp(c *engine.Call) {
-	c.Help("GET <pattern>",
-		"    The parameters whose names match <pattern>, with their values.",
-		"SET <directive> <value>",
-		"    Change a parameter, or several at once.",
-		"RESETSTAT",
-		"    Set the counters of INFO to 0.",
-		"REWRITE",
-		"    Write changed parameters to the configuration file.")
 }
 
 func configRewrite(c *engine.Call) { rewriteConfig(c, false) }

@@ -212,21 +212,6 @@ func writeSlots(c *engine.Call, s *metrics.HotKeys) {
 	}
 }
 
-func hotkeysHelp(c *engine.Call) {
-	c.Help("START <METRICS count [CPU] [NET]> [COUNT k] [DURATION duration] [SAMPLE ratio] [SLOTS count slot...]",
-		"    Begin to measure processor time (CPU), bytes of commands and replies (NET), or both:",
-		"    * COUNT k: report so many keys (default: 10)",
-		"    * DURATION duration: stop after so many seconds",
-		"    * SAMPLE ratio: measure one command of so many",
-		"    * SLOTS count slot...: measure keys of these slots, in a cluster",
-		"STOP",
-		"    End the measurement. GET still has its results.",
-		"GET",
-		"    The keys that take the most.",
-		"RESET",
-		"    Forget the results.")
-}
-
 func infoHotkeys(srv *engine.Engine, t *metrics.Text) {
 	t.Title("Hotkeys")
 	if s := srv.HotKeys; s != nil {

@@ -156,18 +156,3 @@ func latencyHistogram(c *engine.Call) {
 		}
 	}
 }
-
-func latencyHelp(c *engine.Call) {
-	c.Help("DOCTOR",
-		"    A report about the events that took long.",
-		"GRAPH <event>",
-		"    The samples of <event> as a drawing in ASCII.",
-		"HISTORY <event>",
-		"    The samples of <event>: Unix time and milliseconds.",
-		"LATEST",
-		"    The latest sample of each event, and the highest.",
-		"RESET [<event> ...]",
-		"    Forget the samples of the events (default: of all).",
-		"HISTOGRAM [COMMAND ...]",
-		"    How the latencies of the commands are distributed (default: of all).")
-}

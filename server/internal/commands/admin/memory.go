@@ -239,17 +239,3 @@ func memoryPurge(c *engine.Call) {
 	c.Engine.Purge()
 	c.Reply.OK()
 }
-
-func memoryHelp(c *engine.Call) {
-	c.Help("DOCTOR",
-		"    A report of what wastes memory.",
-		"MALLOC-STATS",
-		"    The statistics of the Go heap.",
-		"PURGE",
-		"    Collect garbage and return free memory to the system.",
-		"STATS",
-		"    The memory of the server by purpose.",
-		"USAGE <key> [SAMPLES <count>]",
-		"    The estimated bytes of <key> and its value. A large value is estimated",
-		"    from <count> elements (default: 5; 0: all of them).")
-}

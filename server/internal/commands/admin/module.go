@@ -16,11 +16,15 @@ func ModuleCommands() []engine.Command {
 			Group: "server", Since: "4.0.0", Complexity: "That of the subcommand",
 			Summary: "Modules, which zsetd does not support",
 		}, Subcommands: []engine.Command{
-			{Facts: protocol.Facts{
-				Name: "module|help", Arity: 2, Flags: "loading stale",
-				Group: "server", Since: "5.0.0", Complexity: "O(1)",
-				Summary: "List the subcommands",
-			}, Run: moduleHelp},
+			engine.HelpRow(protocol.Facts{Name: "module|help", Group: "server", Since: "5.0.0"},
+				"LIST",
+				"    The modules that are loaded: none.",
+				"LOAD <path> [<arg> ...]",
+				"    Loads a module; an error here, as modules are not supported.",
+				"LOADEX <path> [[CONFIG NAME VALUE] [CONFIG NAME VALUE]] [ARGS ...]",
+				"    As LOAD, with parameters and arguments.",
+				"UNLOAD <name>",
+				"    Unloads a module; an error here."),
 			{Facts: protocol.Facts{
 				Name: "module|list", Arity: 2, Flags: "admin noscript",
 				Group: "server", Since: "4.0.0", Tips: "nondeterministic_output_order",
@@ -47,17 +51,6 @@ func ModuleCommands() []engine.Command {
 			}, Run: moduleUnload, EnabledBy: (*config.Settings).ModuleEnabled},
 		}},
 	}
-}
-
-func moduleHelp(c *engine.Call) {
-	c.Help("LIST",
-		"    The modules that are loaded: none.",
-		"LOAD <path> [<arg> ...]",
-		"    Loads a module; an error here, as modules are not supported.",
-		"LOADEX <path> [[CONFIG NAME VALUE] [CONFIG NAME VALUE]] [ARGS ...]",
-		"    As LOAD, with parameters and arguments.",
-		"UNLOAD <name>",
-		"    Unloads a module; an error here.")
 }
 
 func moduleList(c *engine.Call) { c.Reply.Array(0) }

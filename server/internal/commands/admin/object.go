@@ -26,11 +26,15 @@ func ObjectCommands() []engine.Command {
 				Summary: "Access counter of a key, kept with an LFU policy",
 				Syntax:  "key",
 			}, Run: objectFreq},
-			{Facts: protocol.Facts{
-				Name: "object|help", Arity: 2, Flags: "loading stale",
-				Group: "generic", Since: "6.2.0", Complexity: "O(1)",
-				Summary: "List the subcommands",
-			}, Run: objectHelp},
+			engine.HelpRow(protocol.Facts{Name: "object|help", Group: "generic", Since: "6.2.0"},
+				"ENCODING <key>",
+				"    The encoding of the value, by Redis's names.",
+				"FREQ <key>",
+				"    The access counter of the key, which grows with the logarithm of the accesses.",
+				"IDLETIME <key>",
+				"    The seconds since the last access to the key.",
+				"REFCOUNT <key>",
+				"    The number of references to the value."),
 			{Facts: protocol.Facts{
 				Name: "object|idletime", Arity: 3, Flags: "readonly", Keys: "2 RO",
 				Group: "generic", Since: "2.2.3", Tips: "nondeterministic_output", Complexity: "O(1)",
@@ -74,17 +78,6 @@ func objectFreq(c *engine.Call) {
 		c.Reply.Error("ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when " +
 			"switching between policies at runtime LRU and LFU data will take some time to adjust.")
 	}
-}
-
-func objectHelp(c *engine.Call) {
-	c.Help("ENCODING <key>",
-		"    The encoding of the value, by Redis's names.",
-		"FREQ <key>",
-		"    The access counter of the key, which grows with the logarithm of the accesses.",
-		"IDLETIME <key>",
-		"    The seconds since the last access to the key.",
-		"REFCOUNT <key>",
-		"    The number of references to the value.")
 }
 
 func objectIdletime(c *engine.Call) {

@@ -22,11 +22,15 @@ func LogCommands() []engine.Command {
 				Syntax:     "[count]",
 				History:    []string{"4.0.0 Address and name of the client"},
 			}, Run: slowlogGet},
-			{Facts: protocol.Facts{
-				Name: "slowlog|help", Arity: 2, Flags: "loading stale",
-				Group: "server", Since: "6.2.0", Complexity: "O(1)",
-				Summary: "List the subcommands",
-			}, Run: slowlogHelp},
+			engine.HelpRow(protocol.Facts{Name: "slowlog|help", Group: "server", Since: "6.2.0"},
+				"GET [<count>]",
+				"    The latest <count> entries (default: 10; -1: all of them), each with its ID,",
+				"    Unix time, duration in microseconds, arguments, and the client's address",
+				"    and name.",
+				"LEN",
+				"    The number of entries.",
+				"RESET",
+				"    Delete all entries."),
 			{Facts: protocol.Facts{
 				Name: "slowlog|len", Arity: 2, Flags: "admin loading stale",
 				Group: "server", Since: "2.2.12", Tips: "request_policy:all_nodes response_policy:agg_sum nondeterministic_output",
@@ -52,11 +56,15 @@ func LogCommands() []engine.Command {
 				Summary:    "Latest entries of a log",
 				Syntax:     "count " + kind,
 			}, Run: commandLogGet},
-			{Facts: protocol.Facts{
-				Name: "commandlog|help", Arity: 2, Flags: "loading stale",
-				Group: "server", Since: "8.1.0", Complexity: "O(1)",
-				Summary: "List the subcommands",
-			}, Run: commandLogHelp},
+			engine.HelpRow(protocol.Facts{Name: "commandlog|help", Group: "server", Since: "8.1.0"},
+				"GET <count> <type>",
+				"    The latest <count> entries (-1: all of them) of the log <type>, slow,",
+				"    large-request or large-reply, each with its ID, Unix time, duration in",
+				"    microseconds or size in bytes, arguments, and the client's address and name.",
+				"LEN <type>",
+				"    The number of entries.",
+				"RESET <type>",
+				"    Delete all entries."),
 			{Facts: protocol.Facts{
 				Name: "commandlog|len", Arity: 3, Flags: "admin loading stale",
 				Group: "server", Since: "8.1.0", Tips: "request_policy:all_nodes response_policy:agg_sum nondeterministic_output",
@@ -94,15 +102,4 @@ func slowlogLen(c *engine.Call) { c.Reply.Int(int64(len(c.Engine.Slow.Entries)))
 func slowlogReset(c *engine.Call) {
 	c.Engine.Slow.Entries = nil
 	c.Reply.OK()
-}
-
-func slowlogHelp(c *engine.Call) {
-	c.Help("GET [<count>]",
-		"    The latest <count> entries (default: 10; -1: all of them), each with its ID,",
-		"    Unix time, duration in microseconds, arguments, and the client's address",
-		"    and name.",
-		"LEN",
-		"    The number of entries.",
-		"RESET",
-		"    Delete all entries.")
 }

@@ -39,11 +39,17 @@ func Commands() []engine.Command {
 				Summary:    "Channels with subscribers, all or those that match a pattern",
 				Syntax:     "[pattern]",
 			}, Run: pubsubChannels},
-			{Facts: protocol.Facts{
-				Name: "pubsub|help", Arity: 2, Flags: "loading stale",
-				Group: "pubsub", Since: "6.2.0", Complexity: "O(1)",
-				Summary: "List the subcommands",
-			}, Run: pubsubHelp},
+			engine.HelpRow(protocol.Facts{Name: "pubsub|help", Group: "pubsub", Since: "6.2.0"},
+				"CHANNELS [<pattern>]",
+				"    The channels with subscribers, or those that match <pattern>.",
+				"NUMPAT",
+				"    How many different patterns clients subscribe to.",
+				"NUMSUB [<channel> ...]",
+				"    How many clients subscribe to each channel, patterns not counted.",
+				"SHARDCHANNELS [<pattern>]",
+				"    The shard channels with subscribers, or those that match <pattern>.",
+				"SHARDNUMSUB [<shardchannel> ...]",
+				"    How many clients subscribe to each shard channel."),
 			{Facts: protocol.Facts{
 				Name: "pubsub|numpat", Arity: 2, Flags: "pubsub loading stale",
 				Group: "pubsub", Since: "2.8.0", Complexity: "O(1)",
@@ -240,16 +246,3 @@ func count(c *engine.Call, kind subscription.Topic) {
 }
 
 func pubsubNumpat(c *engine.Call) { c.Reply.Int(int64(c.Engine.PubSub.Len(subscription.Patterns))) }
-
-func pubsubHelp(c *engine.Call) {
-	c.Help("CHANNELS [<pattern>]",
-		"    The channels with subscribers, or those that match <pattern>.",
-		"NUMPAT",
-		"    How many different patterns clients subscribe to.",
-		"NUMSUB [<channel> ...]",
-		"    How many clients subscribe to each channel, patterns not counted.",
-		"SHARDCHANNELS [<pattern>]",
-		"    The shard channels with subscribers, or those that match <pattern>.",
-		"SHARDNUMSUB [<shardchannel> ...]",
-		"    How many clients subscribe to each shard channel.")
-}

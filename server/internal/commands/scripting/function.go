@@ -62,11 +62,28 @@ func FunctionCommands() []engine.Command {
 				Summary:    "Delete all libraries",
 				Syntax:     "flush-type:[ASYNC|SYNC]",
 			}, Run: functionFlush},
-			{Facts: protocol.Facts{
-				Name: "function|help", Arity: 2, Flags: "loading stale",
-				Group: "scripting", Since: "7.0.0", Complexity: "O(1)",
-				Summary: "List the subcommands",
-			}, Run: functionHelp},
+			engine.HelpRow(protocol.Facts{Name: "function|help", Group: "scripting", Since: "7.0.0"},
+				"LOAD [REPLACE] <FUNCTION CODE>",
+				"    Add a library, or replace the one of its name.",
+				"DELETE <LIBRARY NAME>",
+				"    Delete a library with its functions.",
+				"LIST [LIBRARYNAME PATTERN] [WITHCODE]",
+				"    Name, engine and functions of all libraries, or of those whose names match,",
+				"    and their code if WITHCODE is given.",
+				"STATS",
+				"    Name, command and milliseconds of the function that runs, or null, and the",
+				"    number of libraries and functions of each engine.",
+				"KILL",
+				"    Stop the function that runs, if it has changed nothing.",
+				"FLUSH [ASYNC|SYNC]",
+				"    Delete all libraries. Both modes are the same.",
+				"DUMP",
+				"    All libraries as a payload for RESTORE.",
+				"RESTORE <PAYLOAD> [FLUSH|APPEND|REPLACE]",
+				"    Create the libraries of a payload:",
+				"    * APPEND beside the others, all of them or none (default)",
+				"    * REPLACE those of the same names; a function of another library is an error",
+				"    * FLUSH all others before"),
 			{Facts: protocol.Facts{
 				Name: "function|kill", Arity: 2, Flags: "noscript allow_busy",
 				Group: "scripting", Since: "7.0.0", Tips: "request_policy:all_shards response_policy:one_succeeded",
@@ -742,30 +759,6 @@ func CompileLibraries(srv *engine.Engine, keys *keyspace.Keyspace, limits engine
 		link(&fs, l)
 	}
 	return fs
-}
-
-func functionHelp(c *engine.Call) {
-	c.Help("LOAD [REPLACE] <FUNCTION CODE>",
-		"    Add a library, or replace the one of its name.",
-		"DELETE <LIBRARY NAME>",
-		"    Delete a library with its functions.",
-		"LIST [LIBRARYNAME PATTERN] [WITHCODE]",
-		"    Name, engine and functions of all libraries, or of those whose names match,",
-		"    and their code if WITHCODE is given.",
-		"STATS",
-		"    Name, command and milliseconds of the function that runs, or null, and the",
-		"    number of libraries and functions of each engine.",
-		"KILL",
-		"    Stop the function that runs, if it has changed nothing.",
-		"FLUSH [ASYNC|SYNC]",
-		"    Delete all libraries. Both modes are the same.",
-		"DUMP",
-		"    All libraries as a payload for RESTORE.",
-		"RESTORE <PAYLOAD> [FLUSH|APPEND|REPLACE]",
-		"    Create the libraries of a payload:",
-		"    * APPEND beside the others, all of them or none (default)",
-		"    * REPLACE those of the same names; a function of another library is an error",
-		"    * FLUSH all others before")
 }
 
 func callFunction(c *engine.Call, readOnly bool) {

@@ -67,11 +67,19 @@ func ScriptCommands() []engine.Command {
 				Syntax:     "flush-type:[ASYNC|SYNC]@6.2.0",
 				History:    []string{"6.2.0 `ASYNC`, `SYNC`"},
 			}, Run: scriptFlush},
-			{Facts: protocol.Facts{
-				Name: "script|help", Arity: 2, Flags: "loading stale",
-				Group: "scripting", Since: "5.0.0", Complexity: "O(1)",
-				Summary: "List the subcommands",
-			}, Run: scriptHelp},
+			engine.HelpRow(protocol.Facts{Name: "script|help", Group: "scripting", Since: "5.0.0"},
+				"DEBUG (YES|SYNC|NO)",
+				"    Only NO is accepted: there is no debugger.",
+				"EXISTS <sha1> [<sha1> ...]",
+				"    Which of the scripts are in the cache: 1 or 0 for each.",
+				"FLUSH [ASYNC|SYNC]",
+				"    Empty the cache. Both modes are the same.",
+				"KILL",
+				"    Stop the script that runs, if it has changed nothing.",
+				"LOAD <script>",
+				"    Put a script into the cache and reply its SHA-1.",
+				"SHOW <sha1>",
+				"    Reply the source of a script in the cache."),
 			{Facts: protocol.Facts{
 				Name: "script|kill", Arity: 2, Flags: "noscript allow_busy",
 				Group: "scripting", Since: "2.6.0", Tips: "request_policy:all_shards response_policy:one_succeeded",
@@ -297,21 +305,6 @@ func scriptFlush(c *engine.Call) {
 	sc.State = nil
 	sc.Cache.Clear()
 	c.Reply.OK()
-}
-
-func scriptHelp(c *engine.Call) {
-	c.Help("DEBUG (YES|SYNC|NO)",
-		"    Only NO is accepted: there is no debugger.",
-		"EXISTS <sha1> [<sha1> ...]",
-		"    Which of the scripts are in the cache: 1 or 0 for each.",
-		"FLUSH [ASYNC|SYNC]",
-		"    Empty the cache. Both modes are the same.",
-		"KILL",
-		"    Stop the script that runs, if it has changed nothing.",
-		"LOAD <script>",
-		"    Put a script into the cache and reply its SHA-1.",
-		"SHOW <sha1>",
-		"    Reply the source of a script in the cache.")
 }
 
 func scriptKill(c *engine.Call) { killScript(c, true) }

@@ -42,11 +42,19 @@ func GroupCommands() []engine.Command {
 				Summary:    "Remove a group from a stream",
 				Syntax:     "key group",
 			}, Run: xgroupDestroy},
-			{Facts: protocol.Facts{
-				Name: "xgroup|help", Arity: 2, Flags: "loading stale",
-				Group: "stream", Since: "5.0.0", Complexity: "O(1)",
-				Summary: "List the subcommands",
-			}, Run: xgroupHelp},
+			engine.HelpRow(protocol.Facts{Name: "xgroup|help", Group: "stream", Since: "5.0.0"},
+				"CREATE <key> <groupname> <id|$> [option]",
+				"    Add a group that reads after an ID, or after the last one ($):",
+				"    * MKSTREAM: create the stream if it is absent",
+				"    * ENTRIESREAD <n>: the number of entries up to the ID",
+				"CREATECONSUMER <key> <groupname> <consumer>",
+				"    Add a consumer to a group.",
+				"DELCONSUMER <key> <groupname> <consumer>",
+				"    Remove a consumer with its pending entries.",
+				"DESTROY <key> <groupname>",
+				"    Remove a group with its consumers.",
+				"SETID <key> <groupname> <id|$> [ENTRIESREAD entries_read]",
+				"    Let a group continue after an ID."),
 			{Facts: protocol.Facts{
 				Name: "xgroup|setid", Arity: -5, Flags: "write", Keys: "2 RW update",
 				Group: "stream", Since: "5.0.0", Complexity: "O(1)",
@@ -245,21 +253,6 @@ func xgroupDestroy(c *engine.Call) {
 	default:
 		c.Reply.Int(0)
 	}
-}
-
-func xgroupHelp(c *engine.Call) {
-	c.Help("CREATE <key> <groupname> <id|$> [option]",
-		"    Add a group that reads after an ID, or after the last one ($):",
-		"    * MKSTREAM: create the stream if it is absent",
-		"    * ENTRIESREAD <n>: the number of entries up to the ID",
-		"CREATECONSUMER <key> <groupname> <consumer>",
-		"    Add a consumer to a group.",
-		"DELCONSUMER <key> <groupname> <consumer>",
-		"    Remove a consumer with its pending entries.",
-		"DESTROY <key> <groupname>",
-		"    Remove a group with its consumers.",
-		"SETID <key> <groupname> <id|$> [ENTRIESREAD entries_read]",
-		"    Let a group continue after an ID.")
 }
 
 // xgroupSetid is XGROUP SETID key group id|$ [ENTRIESREAD entries-read].

@@ -30,11 +30,13 @@ func InfoCommands() []engine.Command {
 				Syntax:  "key",
 				History: []string{"7.0.0 `entries-read`, `lag`"},
 			}, Run: xinfoGroups},
-			{Facts: protocol.Facts{
-				Name: "xinfo|help", Arity: 2, Flags: "loading stale",
-				Group: "stream", Since: "5.0.0", Complexity: "O(1)",
-				Summary: "List the subcommands",
-			}, Run: xinfoHelp},
+			engine.HelpRow(protocol.Facts{Name: "xinfo|help", Group: "stream", Since: "5.0.0"},
+				"CONSUMERS <key> <groupname>",
+				"    The consumers of a group.",
+				"GROUPS <key>",
+				"    The groups of a stream.",
+				"STREAM <key> [FULL [COUNT <count>]",
+				"    The state of a stream, with FULL also entries, groups and consumers."),
 			{Facts: protocol.Facts{
 				Name: "xinfo|stream", Arity: -3, Flags: "readonly", Keys: "2 RO access",
 				Group: "stream", Since: "5.0.0", Complexity: "O(1); with FULL O(M), M entries, groups and consumers returned",
@@ -123,15 +125,6 @@ func replyProgress(c *engine.Call, s *sequence.Stream, g *sequence.Group) {
 	} else {
 		c.Reply.Null()
 	}
-}
-
-func xinfoHelp(c *engine.Call) {
-	c.Help("CONSUMERS <key> <groupname>",
-		"    The consumers of a group.",
-		"GROUPS <key>",
-		"    The groups of a stream.",
-		"STREAM <key> [FULL [COUNT <count>]",
-		"    The state of a stream, with FULL also entries, groups and consumers.")
 }
 
 // xinfoStream is XINFO STREAM key [FULL [COUNT count]].
