@@ -49,7 +49,7 @@ faults: ## run the tests that measure time and memory; they want a machine that 
 	cd server/e2e && ZSETD_MEASURE=1 $(gotest) -count 1 -run '^TestMeasure' ./browser
 	ZSETD_MEASURE=1 $(gotest) -count 1 -run '^TestMeasure' ./zset ./server/internal/values/keyspace ./server
 
-# A test that cannot have another result in these two runs leaves itself out: see server/internal/rerun.
+# A test that cannot have another result in these two runs leaves itself out: see server/servertest/rerun.
 test-net: export GOFLAGS += -tags=zsetd_net
 test-net: ## run the tests with the transport that Linux does not use for plain sockets, and others for all
 	$(gotest) -timeout 40m ./cmd/... ./server

@@ -3,6 +3,7 @@ package server
 import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/wiring"
 )
 
 // Absent describes commands of Redis, or options of commands, that zsetd does not
@@ -30,6 +31,6 @@ func AbsentCommands() []Absent {
 // included.
 func AllCommands() []*protocol.Command {
 	var specs []*protocol.Command
-	engine.NewTable(families()).Each(func(c *engine.Command) { specs = append(specs, c.Spec) })
+	engine.NewTable(wiring.Families()).Each(func(c *engine.Command) { specs = append(specs, c.Spec) })
 	return specs
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server"
-	"github.com/zsetd/zsetd/server/internal/rerun"
+	"github.com/zsetd/zsetd/server/servertest/rerun"
 )
 
 // TestLoginAsRedis checks that unauthenticated clients get the replies of a real Redis.

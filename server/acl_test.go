@@ -16,12 +16,13 @@ import (
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/engine/acl"
 	"github.com/zsetd/zsetd/server/internal/engine/config"
+	"github.com/zsetd/zsetd/server/internal/wiring"
 )
 
 // TestRulesRoundTrip checks that the rules that describe a user, applied to a new user,
 // make an equal one.
 func TestRulesRoundTrip(t *testing.T) {
-	a := acl.New(engine.NewTable(families()).Access)
+	a := acl.New(engine.NewTable(wiring.Families()).Access)
 	var names []string
 	for _, c := range a.Commands.All() {
 		names = append(names, c.Name)

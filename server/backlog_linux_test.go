@@ -13,7 +13,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/rerun"
+	"github.com/zsetd/zsetd/server/servertest/rerun"
 )
 
 var massExpiry = flag.Int("mass", 20_000, "how many members expire at one instant in TestMassExpiry")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/wiring"
 )
 
 // Command is a command of the embedding program: see [Options].Commands. Clients call
@@ -85,10 +86,13 @@ func (c *Call) DB() int { return c.call.DB() }
 // without the flag write cannot run one that has it.
 func (c *Call) Do(args ...any) (reply any, err error) { return c.call.Do(args...) }
 
-// programCommands returns the rows of the program's commands. families are all others.
-func programCommands(commands []Command, families [][]engine.Command) ([]engine.Command, error) {
+// programCommands returns the rows of the program's commands.
+func programCommands(commands []Command) ([]engine.Command, error) {
+	if len(commands) == 0 {
+		return nil, nil
+	}
 	taken := map[string]bool{}
-	for _, family := range families {
+	for _, family := range wiring.Families() {
 		for i := range family {
 			taken[family[i].Name] = true
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
-	"github.com/zsetd/zsetd/server/internal/rerun"
+	"github.com/zsetd/zsetd/server/servertest/rerun"
 )
 
 // fuzzOptions configures servers for hostile input. The limit of strings is small, so

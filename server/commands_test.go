@@ -12,8 +12,8 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
-	"github.com/zsetd/zsetd/server/internal/rerun"
 	"github.com/zsetd/zsetd/server/internal/transcript"
+	"github.com/zsetd/zsetd/server/servertest/rerun"
 )
 
 // newerFacts are the commands whose facts are those of a later Redis than 7.0, each with

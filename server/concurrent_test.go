@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/rerun"
+	"github.com/zsetd/zsetd/server/servertest/rerun"
 )
 
 // methodCalls calls each exported method of a Server once. They return at once, or when ctx

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/server"
-	"github.com/zsetd/zsetd/server/internal/rerun"
 	"github.com/zsetd/zsetd/server/internal/transcript"
+	"github.com/zsetd/zsetd/server/servertest/rerun"
 )
 
 // TestDialectsAsRedis sends what the transcripts hold to zsetd and to

@@ -34,6 +34,7 @@
 //	servertest                    a server for tests of programs
 //	console                       the page, the metrics and the event streams over HTTP
 //	migrate                       the move of a running data set between servers
+//	internal/wiring               an engine with its commands, replication and transport
 //	internal/commands/scripting   EVAL, FCALL, function libraries
 //	internal/commands/admin       handlers of the commands on the server and its connections
 //	internal/commands/data        handlers of the commands on data, one file per family

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/rerun"
+	"github.com/zsetd/zsetd/server/servertest/rerun"
 )
 
 // TestDoublesAsRedis compares how doubles are written with a server that writes them as

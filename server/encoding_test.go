@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/server"
-	"github.com/zsetd/zsetd/server/internal/rerun"
+	"github.com/zsetd/zsetd/server/servertest/rerun"
 )
 
 // Values that have grown and shrunk are compared with a real server: the encoding that

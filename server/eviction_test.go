@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zsetd/zsetd/server/internal/rerun"
+	"github.com/zsetd/zsetd/server/servertest/rerun"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 

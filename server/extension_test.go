@@ -12,6 +12,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/base/process"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/wiring"
 )
 
 // Tests of what the commands that Redis does not have say of themselves, and of the
@@ -25,7 +26,7 @@ func TestDocsOfOwnCommands(t *testing.T) {
 	}
 	defer srv.Close()
 	var own []string
-	for _, c := range engine.NewTable(families()).Rows {
+	for _, c := range engine.NewTable(wiring.Families()).Rows {
 		if c.Since != process.ExtensionVersion {
 			continue
 		}
@@ -81,7 +82,7 @@ func TestSyntaxInErrors(t *testing.T) {
 			t.Errorf("%s: %v, want %s", line, err, want)
 		}
 	}
-	for _, c := range engine.NewTable(families()).Rows {
+	for _, c := range engine.NewTable(wiring.Families()).Rows {
 		if s := protocol.PlainSyntax(c.Syntax); c.Since == process.ExtensionVersion && (strings.ContainsAny(s, ":()") || strings.Contains(s, "  ")) {
 			t.Errorf("%s: %s", c.Name, s)
 		}
@@ -158,7 +159,7 @@ func TestFunctionsOfOwnCommands(t *testing.T) {
 		}
 	}
 	var got []string
-	for _, c := range engine.NewTable(families()).Rows {
+	for _, c := range engine.NewTable(wiring.Families()).Rows {
 		if !c.Function {
 			continue
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/server"
-	"github.com/zsetd/zsetd/server/internal/rerun"
+	"github.com/zsetd/zsetd/server/servertest/rerun"
 )
 
 // TestCommandsOfRedis checks that every command and subcommand of the judge and of Redis 8.6

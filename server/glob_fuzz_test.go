@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server"
-	"github.com/zsetd/zsetd/server/internal/rerun"
+	"github.com/zsetd/zsetd/server/servertest/rerun"
 )
 
 // naiveMatch is a reference implementation of glob matching, by backtracking.

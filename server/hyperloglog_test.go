@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/server"
-	"github.com/zsetd/zsetd/server/internal/rerun"
 	"github.com/zsetd/zsetd/server/internal/values/hyperloglog"
+	"github.com/zsetd/zsetd/server/servertest/rerun"
 )
 
 // The same PFADDs and PFMERGEs give the same bytes here and in Redis, through

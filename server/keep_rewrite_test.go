@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/engine/persist"
-	"github.com/zsetd/zsetd/server/internal/rerun"
 	"github.com/zsetd/zsetd/server/internal/values/keyspace"
+	"github.com/zsetd/zsetd/server/servertest/rerun"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 

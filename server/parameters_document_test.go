@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/server/internal/engine/config"
-	"github.com/zsetd/zsetd/server/internal/rerun"
+	"github.com/zsetd/zsetd/server/servertest/rerun"
 )
 
 // TestParametersDocument checks that PARAMETERS.md has the tables of the code.

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/server"
-	"github.com/zsetd/zsetd/server/internal/rerun"
+	"github.com/zsetd/zsetd/server/servertest/rerun"
 )
 
 var scriptsN = flag.Int("scripts.n", 300, "`number` of rounds of random values that the libraries of Lua are compared with")

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/server"
-	"github.com/zsetd/zsetd/server/internal/rerun"
+	"github.com/zsetd/zsetd/server/servertest/rerun"
 )
 
 var librariesN = flag.Int("libraries.n", 2000, "`number` of random calls that each library of scripts is compared with")

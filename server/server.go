@@ -13,6 +13,7 @@ import (
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/engine/config"
 	"github.com/zsetd/zsetd/server/internal/peers/transport"
+	"github.com/zsetd/zsetd/server/internal/wiring"
 )
 
 // Server is the keyspace, the command table, and the sessions of its clients.
@@ -98,15 +99,15 @@ type PanicError = engine.PanicError
 // [Server.Dialer] at once, over the network with [Server.Serve]. It returns an
 // error if a parameter is unknown or has an invalid value.
 func New(o Options) (*Server, error) {
-	srv := new(Server)
-	p, err := parts(o, &srv.transport)
+	commands, err := programCommands(o.Commands)
 	if err != nil {
 		return nil, err
 	}
-	if srv.engine, err = engine.New(o.engine(), p); err != nil {
+	e, t, err := wiring.New(o.engine(), o.transport(), commands)
+	if err != nil {
 		return nil, err
 	}
-	return srv, nil
+	return &Server{e, t}, nil
 }
 
 // CheckConfig returns the error with which New, or ListenAndServe, would refuse the
@@ -115,20 +116,21 @@ func New(o Options) (*Server, error) {
 // it can be called beside a running server. Whether ports are free and the rest of the
 // file is sound only a start can tell.
 func CheckConfig(o Options) error {
-	var t *transport.Transport
-	p, err := parts(o, &t)
+	commands, err := programCommands(o.Commands)
 	if err != nil {
 		return err
 	}
-	if err := engine.CheckConfig(o.engine(), p); err != nil {
-		return err
-	}
-	return t.CheckListening()
+	return wiring.Check(o.engine(), o.transport(), commands)
 }
 
 // engine returns the options of the engine.
 func (o Options) engine() engine.Options {
 	return engine.Options{Config: o.Config, File: o.File, ConfigFile: o.ConfigFile, Logger: o.Logger, LogLevel: o.LogLevel, Machine: o.Machine}
+}
+
+// transport returns the options of the transport.
+func (o Options) transport() transport.Options {
+	return transport.Options{Listeners: o.Listeners, TLSListeners: o.TLSListeners, Dial: o.Dial}
 }
 
 // ReadArgs parses a command line as redis-server does: optionally a configuration

@@ -15,8 +15,8 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/commands/data"
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/rerun"
 	"github.com/zsetd/zsetd/server/internal/values/score"
+	"github.com/zsetd/zsetd/server/servertest/rerun"
 )
 
 // naiveSet is a reference implementation of ZADDEX on a map.

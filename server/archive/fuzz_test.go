@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server/archive"
-	"github.com/zsetd/zsetd/server/internal/rerun"
 	"github.com/zsetd/zsetd/server/internal/values/journal"
 	"github.com/zsetd/zsetd/server/internal/values/keyspace"
+	"github.com/zsetd/zsetd/server/servertest/rerun"
 	"github.com/zsetd/zsetd/snapshot"
 )
 

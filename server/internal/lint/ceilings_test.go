@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zsetd/zsetd/server/internal/rerun"
+	"github.com/zsetd/zsetd/server/servertest/rerun"
 )
 
 // ceilings returns the lines of a test file that fail a test at a time limit below a

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zsetd/zsetd/server/internal/rerun"
+	"github.com/zsetd/zsetd/server/servertest/rerun"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the map of the packages into the documentation")
@@ -35,9 +35,9 @@ func packages() []pkg {
 			"the command holds no logic: what it could do, an embedding program must be able to do",
 		},
 		{
-			"server", "the embedding API, and the wiring of the packages below",
-			"protocol server/archive server/rdb server/internal/commands/... server/internal/engine/... server/internal/peers/... server/internal/values/keyspace github.com/tidwall/redcon",
-			"the server puts the parts together, and is what an embedding program imports",
+			"server", "the embedding API",
+			"protocol server/archive server/internal/commands/admin server/internal/engine/... server/internal/peers/transport server/internal/values/keyspace server/internal/wiring server/rdb github.com/tidwall/redcon",
+			"the server is what an embedding program imports",
 		},
 		{
 			"server/servertest", "a server for tests of programs",
@@ -55,6 +55,11 @@ func packages() []pkg {
 			"no package imports it",
 		},
 		{
+			"server/servertest/rerun", "which tests another run leaves out",
+			"-net -log/slog",
+			"no package imports it",
+		},
+		{
 			"server/servertest/wait", "waits for conditions, for tests",
 			"-net -log/slog",
 			"no package imports it",
@@ -68,6 +73,11 @@ func packages() []pkg {
 			"server/migrate", "the move of a running data set between servers",
 			"protocol server server/archive server/internal/base/keyslot server/internal/engine server/internal/peers/psync server/internal/peers/remote server/internal/values/keyspace server/rdb zset github.com/redis/go-redis/v9",
 			"a move is a client of two servers: it uses the parts of a server that need none, and no other package imports go-redis",
+		},
+		{
+			"server/internal/wiring", "an engine with its commands, replication and transport",
+			"server/internal/commands/... server/internal/engine server/internal/peers/...",
+			"the parts of an engine meet here only",
 		},
 		{
 			"server/internal/commands/scripting", "EVAL, FCALL, function libraries",
@@ -267,11 +277,6 @@ func packages() []pkg {
 		{
 			"server/internal/transcript", "files of commands and their replies, for tests",
 			"protocol -net -os -log/slog",
-			"no package imports it",
-		},
-		{
-			"server/internal/rerun", "which tests another run leaves out",
-			"-net -log/slog",
 			"no package imports it",
 		},
 		{

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zsetd/zsetd/server/internal/rerun"
+	"github.com/zsetd/zsetd/server/servertest/rerun"
 )
 
 // sharedLogs returns the parts of log messages that stand in Redis's program, too, and why.

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/zsetd/zsetd/server/internal/rerun"
+	"github.com/zsetd/zsetd/server/servertest/rerun"
 )
 
 // files yields the files of the repository, by their path from its root.

@@ -1,4 +1,4 @@
-package server
+package wiring
 
 import (
 	"github.com/zsetd/zsetd/server/internal/commands/admin"
@@ -12,9 +12,9 @@ import (
 	"github.com/zsetd/zsetd/server/internal/peers/transport"
 )
 
-// families returns the rows of the command table. The file with the handlers of a
+// Families returns the rows of the command table. The file with the handlers of a
 // family declares its rows.
-func families() [][]engine.Command {
+func Families() [][]engine.Command {
 	return [][]engine.Command{
 		data.SortedSetCommands(),
 		data.SortedSetExpireCommands(),
@@ -55,26 +55,34 @@ func families() [][]engine.Command {
 	}
 }
 
-// wiring returns the parts that every engine is made of: see parts.
-func wiring(o Options, t **transport.Transport) engine.Parts {
+// New returns an engine and its transport. commands are rows beside those of Families.
+func New(o engine.Options, t transport.Options, commands []engine.Command) (*engine.Engine, *transport.Transport, error) {
+	var net *transport.Transport
+	e, err := engine.New(o, parts(t, &net, commands))
+	return e, net, err
+}
+
+// Check returns the error with which New, or ListenAndServe of its transport, would refuse
+// the options. It opens no socket.
+func Check(o engine.Options, t transport.Options, commands []engine.Command) error {
+	var net *transport.Transport
+	if err := engine.CheckConfig(o, parts(t, &net, commands)); err != nil {
+		return err
+	}
+	return net.CheckListening()
+}
+
+// parts returns the parts of an engine. The engine sets net to its transport.
+func parts(o transport.Options, net **transport.Transport, commands []engine.Command) engine.Parts {
 	return engine.Parts{
-		Commands:    families(),
+		Commands:    append(Families(), commands),
 		Libraries:   scripting.CompileLibraries,
 		Replication: func(e *engine.Engine) engine.Replication { return replication.NewPrimary(e) },
 		Forwarder:   forward.New,
 		Transport: func(e *engine.Engine) (engine.Transport, error) {
 			var err error
-			*t, err = transport.New(e, transport.Options{Listeners: o.Listeners, TLSListeners: o.TLSListeners, Dial: o.Dial})
-			return *t, err
+			*net, err = transport.New(e, o)
+			return *net, err
 		},
 	}
-}
-
-// parts returns the parts of an engine with the commands of the options. The engine
-// sets t to its transport.
-func parts(o Options, t **transport.Transport) (engine.Parts, error) {
-	p := wiring(o, t)
-	rows, err := programCommands(o.Commands, p.Commands)
-	p.Commands = append(p.Commands, rows)
-	return p, err
 }
