@@ -224,3 +224,10 @@ func massExpires(t *testing.T, limit time.Duration) {
 		})
 	}
 }
+
+// The lock is held for at most 5 ms of processor time while a mass of members
+// expires.
+func TestMeasureLockHolds(t *testing.T) {
+	measured(t)
+	massExpires(t, 5*time.Millisecond)
+}

@@ -241,7 +241,11 @@ func (w *cancelingWriter) Write(p []byte) (int, error) {
 // TestBackupEnds checks backups without a place for the temporary file, and with a context that
 // ends before, or meanwhile.
 func TestBackupEnds(t *testing.T) {
-	srv := openForTest(t, Options{Config: map[string]string{"enable-debug-command": "yes"}})
+	srv, err := newEngine(Options{Config: map[string]string{"enable-debug-command": "yes"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
 	for i := range 100 {
 		if _, err := srv.Do(t.Context(), "SETRANGE", fmt.Sprint("key", i), 4000, "x"); err != nil {
 			t.Fatal(err)

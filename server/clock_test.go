@@ -18,7 +18,7 @@ import (
 type steppedServer struct {
 	*testServer
 	step, slept, up atomic.Int64
-	log             logBuffer
+	log             syncBuffer
 }
 
 func newStepped(t *testing.T, config map[string]string) *steppedServer {
@@ -236,7 +236,7 @@ func TestClockSuspended(t *testing.T) {
 		reply, _ := s.Do(context.Background(), "BLPOP", "nothing", 1800)
 		done <- reply
 	}()
-	wait.Until(t, "BLPOP waits", func() bool { return s.server().BlockedClients() > 0 })
+	wait.Until(t, "BLPOP waits", func() bool { return s.Blocked() > 0 })
 	s.slept.Store(int64(time.Hour))
 	s.step.Store(int64(time.Hour)) // the kernel also adds it to the time of day
 	s.look()

@@ -20,6 +20,9 @@ import (
 	"github.com/zsetd/zsetd/server/internal/engine"
 )
 
+// serverOf returns the server that has these parts.
+func serverOf(srv *testServer) *Server { return &Server{srv.Engine, srv.Transport} }
+
 // stops are the ways in which a program ends a server.
 func stops() map[string]func(*testServer) error {
 	return map[string]func(*testServer) error{
@@ -344,8 +347,8 @@ func TestDoArguments(t *testing.T) {
 			t.Errorf("%v: got %q, want %q", c.args, got, c.sent)
 		}
 	}
-	mustDo(t, srv.server(), "SET", "k", "v", "PX", time.Hour)
-	if ttl := mustDo(t, srv.server(), "PTTL", "k"); ttl.(int64) > 3_600_000 || ttl.(int64) < 1_800_000 {
+	mustDo(t, serverOf(srv), "SET", "k", "v", "PX", time.Hour)
+	if ttl := mustDo(t, serverOf(srv), "PTTL", "k"); ttl.(int64) > 3_600_000 || ttl.(int64) < 1_800_000 {
 		t.Errorf("a deadline of one hour is %v ms", ttl)
 	}
 }
@@ -409,7 +412,7 @@ func TestConfigSpellings(t *testing.T) {
 			continue
 		}
 		for name := range x.given {
-			if m, _ := mustDo(t, srv.server(), "CONFIG", "GET", name).(protocol.Map); len(m) == 1 && strings.ToLower(fmt.Sprint(m[0].Key, " ", m[0].Value)) != x.want {
+			if m, _ := mustDo(t, serverOf(srv), "CONFIG", "GET", name).(protocol.Map); len(m) == 1 && strings.ToLower(fmt.Sprint(m[0].Key, " ", m[0].Value)) != x.want {
 				t.Errorf("%v: %v, want %s", x.given, m, x.want)
 			}
 		}

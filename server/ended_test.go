@@ -39,8 +39,8 @@ func under(srv *testServer, s *engine.Session, lines ...string) {
 // waiting waits until so many clients are blocked.
 func waiting(t *testing.T, srv *testServer, n int) {
 	t.Helper()
-	if !wait.Holds(func() bool { return srv.server().BlockedClients() == n }) {
-		t.Fatalf("%d clients are blocked, not %d", srv.server().BlockedClients(), n)
+	if !wait.Holds(func() bool { return srv.Blocked() == n }) {
+		t.Fatalf("%d clients are blocked, not %d", srv.Blocked(), n)
 	}
 }
 

@@ -177,21 +177,24 @@ func (srv *Server) Changes() int64 {
 
 // Digest returns a sum of all keys, with their values and deadlines. soon says that one of
 // them may expire within a minute: then two digests may differ though nothing was changed.
-func (srv *Server) Digest() (sum string, soon bool) {
-	srv.engine.Mu.Lock()
-	defer srv.engine.Mu.Unlock()
+func (srv *Server) Digest() (sum string, soon bool) { return digest(srv.engine) }
+
+// digest is Digest of an engine.
+func digest(e *engine.Engine) (sum string, soon bool) {
+	e.Mu.Lock()
+	defer e.Mu.Unlock()
 	var all admin.Digest
-	for _, db := range srv.engine.Keys.DBs() {
-		for e := range db.All() {
+	for _, db := range e.Keys.DBs() {
+		for x := range db.All() {
 			var d admin.Digest
 			d.MixInt(uint32(db.ID()))
-			d.Mix(protocol.BytesOf(e.Key()))
-			d.Mix(strconv.AppendInt(nil, e.Deadline(), 10))
-			d.Add(e)
+			d.Mix(protocol.BytesOf(x.Key()))
+			d.Mix(strconv.AppendInt(nil, x.Deadline(), 10))
+			d.Add(x)
 			all.Xor(d[:])
 		}
 	}
-	return all.String(), srv.engine.Keys.Head() < srv.engine.Clock().UnixMilli()+60_000
+	return all.String(), e.Keys.Head() < e.Clock().UnixMilli()+60_000
 }
 
 // collector is a replication that keeps the effects of turns.

@@ -144,7 +144,7 @@ func TestOneInstant(t *testing.T) {
 // TestFunctionsOfOwnCommands checks that the rows whose commands servers other than zsetd have
 // as functions are those that the library for them has, besides the function zpurge.
 func TestFunctionsOfOwnCommands(t *testing.T) {
-	source, err := os.ReadFile("../cmd/zsetd/zsetd.lua")
+	source, err := os.ReadFile("../../../../cmd/zsetd/zsetd.lua")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,24 +21,6 @@ import (
 	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
-
-// logBuffer takes what a server logs.
-type logBuffer struct {
-	sync.Mutex
-	b bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.Lock()
-	defer l.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.Lock()
-	defer l.Unlock()
-	return l.b.String()
-}
 
 // panicking gives a command another handler.
 func panicking(srv *testServer, name string, run func(before func(*engine.Call), c *engine.Call)) {
@@ -103,7 +84,7 @@ func TestPanic(t *testing.T) {
 			// The connections close while the goroutine of the waiter may still reply.
 			send: "PING\r\nBLPOP list 0\r\n", replies: []string{"+PONG", "-" + engine.ErrInternal}, orElse: "+PONG\r\n",
 			act: func(srv *testServer) {
-				wait.Holds(func() bool { return srv.server().BlockedClients() >= 3 })
+				wait.Holds(func() bool { return srv.Blocked() >= 3 })
 				srv.Do(context.Background(), "LPUSH", "list", "x")
 			},
 			logged: []string{`command="BLPOP \"list\" \"0\""`},
@@ -167,7 +148,7 @@ func TestPanic(t *testing.T) {
 		for _, transport := range []string{"epoll", "net"} {
 			t.Run(test.name+"/"+transport, func(t *testing.T) {
 				before := runtime.NumGoroutine()
-				var log logBuffer
+				var log syncBuffer
 				file := filepath.Join(t.TempDir(), "data.db")
 				config := map[string]string{"save": "", "enable-debug-command": "yes", "transport": transport}
 				srv, err := newEngine(Options{File: file, Config: config, Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -195,7 +176,7 @@ func TestPanic(t *testing.T) {
 					_, err := srv.Do(ctx, "BRPOP", "nothing", 0)
 					waiting <- err
 				}()
-				wait.Until(t, "BRPOP waits", func() bool { return srv.server().BlockedClients() > 0 })
+				wait.Until(t, "BRPOP waits", func() bool { return srv.Blocked() > 0 })
 				dial := func() net.Conn {
 					nc, err := net.Dial("tcp", l.Addr().String())
 					if err != nil {

@@ -189,7 +189,7 @@ func TestNoRoom(t *testing.T) {
 			}
 			mend := limitFiles(t, 8192) // only the meta pages fit
 			must(t, srv, "SET a 2")
-			eventually(t, "saving fails", func() bool { return infoOf(t, srv, "rdb_last_bgsave_status") == "err" })
+			wait.Until(t, "saving fails", func() bool { return infoOf(t, srv, "rdb_last_bgsave_status") == "err" })
 			if e := infoOf(t, srv, "snapshot_last_error"); !strings.Contains(e, "file too large") || !strings.Contains(e, path) {
 				t.Error(e)
 			}
@@ -207,9 +207,9 @@ func TestNoRoom(t *testing.T) {
 				t.Error(err)
 			}
 			must(t, srv, "BGSAVE -> Background saving started") // fails, and says so
-			eventually(t, "it fails", func() bool { return infoOf(t, srv, "rdb_bgsave_in_progress") == "0" })
+			wait.Until(t, "it fails", func() bool { return infoOf(t, srv, "rdb_bgsave_in_progress") == "0" })
 			mend()
-			eventually(t, "saving succeeds", func() bool { return infoOf(t, srv, "rdb_last_bgsave_status") == "ok" })
+			wait.Until(t, "saving succeeds", func() bool { return infoOf(t, srv, "rdb_last_bgsave_status") == "ok" })
 			quiet(t, srv)
 			after, err := os.Stat(path)
 			if err != nil || !os.SameFile(before, after) {
@@ -283,7 +283,7 @@ func TestFailingBGSAVE(t *testing.T) {
 	mend := limitFiles(t, 8192)
 	for i := range 4 {
 		must(t, srv, fmt.Sprint("SET a ", i), "BGSAVE -> Background saving started")
-		eventually(t, "it fails", func() bool { return infoOf(t, srv, "rdb_bgsave_in_progress") == "0" })
+		wait.Until(t, "it fails", func() bool { return infoOf(t, srv, "rdb_bgsave_in_progress") == "0" })
 		if status := infoOf(t, srv, "rdb_last_bgsave_status"); status != "err" {
 			t.Fatal(status)
 		}
@@ -311,13 +311,13 @@ func TestNoRoomInAlways(t *testing.T) {
 				must(t, srv, "SET a 1")
 				n := saves(t, srv)
 				mend := breakFile(t, path, device)
-				c, other := dialKeep(t, srv), dialKeep(t, srv)
+				c, other := pipe(t, srv), pipe(t, srv)
 				c.send("SET a 2\r\nGET a\r\n")
 				if got := c.all(); got != "" {
 					t.Errorf("the client got %q", got)
 				}
 				if device == "/dev/null" { // fsync failed: a new file is written, without intervention
-					eventually(t, "a fresh file is there", func() bool { return infoOf(t, srv, "rdb_last_bgsave_status") == "ok" })
+					wait.Until(t, "a fresh file is there", func() bool { return infoOf(t, srv, "rdb_last_bgsave_status") == "ok" })
 					must(t, srv, "SET a 3")
 					savedAs(t, path, "a", "3")
 					if saves(t, srv) == n {
@@ -344,7 +344,7 @@ func TestNoRoomInAlways(t *testing.T) {
 					}
 				}
 				mend()
-				eventually(t, "saving succeeds", func() bool { return infoOf(t, srv, "rdb_last_bgsave_status") == "ok" })
+				wait.Until(t, "saving succeeds", func() bool { return infoOf(t, srv, "rdb_last_bgsave_status") == "ok" })
 				must(t, srv, "SET c 3 -> OK")
 				savedAs(t, path, "c", "3")
 				want = "2"
@@ -421,7 +421,7 @@ func TestAloneInAlways(t *testing.T) {
 					if err := mend(); err != nil {
 						t.Fatal(err)
 					}
-					eventually(t, "the client may write", func() bool {
+					wait.Until(t, "the client may write", func() bool {
 						c.send("SET a 2\r\n")
 						got := fmt.Sprint(c.reply())
 						return got == "OK"
@@ -468,7 +468,7 @@ func TestFsyncFails(t *testing.T) {
 	must(t, srv, "SET a 2", "SAVE -> ERR")
 	savedAs(t, path, "a", "1")
 	must(t, srv, "CONFIG SET stop-writes-on-bgsave-error no", "SET a 3", "DEL fill:7")
-	eventually(t, "a fresh file is there", func() bool { return infoOf(t, srv, "rdb_last_bgsave_status") == "ok" })
+	wait.Until(t, "a fresh file is there", func() bool { return infoOf(t, srv, "rdb_last_bgsave_status") == "ok" })
 	after, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
@@ -506,7 +506,7 @@ func TestFreshFileFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, srv, "SET a 2", "BGREWRITEAOF")
-	eventually(t, "that fails", func() bool { return infoOf(t, srv, "aof_last_bgrewrite_status") == "err" })
+	wait.Until(t, "that fails", func() bool { return infoOf(t, srv, "aof_last_bgrewrite_status") == "err" })
 	must(t, srv, "SET a 3 -> OK", "SAVE -> OK")
 	if status := infoOf(t, srv, "rdb_last_bgsave_status"); status != "ok" {
 		t.Error(status)
@@ -517,7 +517,7 @@ func TestFreshFileFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, srv, "BGREWRITEAOF")
-	eventually(t, "that succeeds", func() bool { return infoOf(t, srv, "aof_last_bgrewrite_status") == "ok" })
+	wait.Until(t, "that succeeds", func() bool { return infoOf(t, srv, "aof_last_bgrewrite_status") == "ok" })
 	quiet(t, srv)
 	savedAs(t, path, "a", "3")
 }
@@ -556,7 +556,7 @@ func TestFullDisk(t *testing.T) {
 	if err := syscall.Mount("none", dir, "tmpfs", syscall.MS_REMOUNT, "size=64m"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "saving succeeds", func() bool { return infoOf(t, srv, "rdb_last_bgsave_status") == "ok" })
+	wait.Until(t, "saving succeeds", func() bool { return infoOf(t, srv, "rdb_last_bgsave_status") == "ok" })
 	must(t, srv, "SAVE -> OK")
 	want := digestOf(srv)
 	srv = again(t, srv, nil)
@@ -643,7 +643,7 @@ func TestFileSpoiled(t *testing.T) {
 			hurt()
 			must(t, srv, "SET a 4", "BGSAVE")
 			quiet(t, srv)
-			eventually(t, "it is saved", func() bool { return infoOf(t, srv, "rdb_changes_since_last_save") == "0" })
+			wait.Until(t, "it is saved", func() bool { return infoOf(t, srv, "rdb_changes_since_last_save") == "0" })
 			savedAs(t, path, "a", "4")
 			want := digestOf(srv)
 			srv = again(t, srv, map[string]string{"save": "3600 1"})
@@ -700,7 +700,7 @@ func TestFileRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 		must(t, srv, "SET a 2 -> OK", "BGSAVE")
-		eventually(t, "the file is there", func() bool { _, err := os.Stat(path); return err == nil })
+		wait.Until(t, "the file is there", func() bool { _, err := os.Stat(path); return err == nil })
 		quiet(t, srv)
 		savedAs(t, path, "a", "2")
 		if err := os.Remove(path); err != nil {

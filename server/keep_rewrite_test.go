@@ -100,7 +100,7 @@ func TestRewritingUnderLoad(t *testing.T) {
 			})
 		}
 		wait.Pace(1200 * time.Millisecond)
-		eventually(t, "the file is rewritten under load", func() bool { return infoOf(t, srv, "aof_rewrites") != "0" })
+		wait.Until(t, "the file is rewritten under load", func() bool { return infoOf(t, srv, "aof_rewrites") != "0" })
 		stop.Store(true)
 		load.Wait()
 		rewrites := infoOf(t, srv, "aof_rewrites")
@@ -110,7 +110,7 @@ func TestRewritingUnderLoad(t *testing.T) {
 		if err := srv.Check(); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "everything has expired that will", func() bool { _, soon := srv.server().Digest(); return !soon })
+		wait.Until(t, "everything has expired that will", func() bool { _, soon := digest(srv.Engine); return !soon })
 		want := digestOf(srv)
 		srv = again(t, srv, map[string]string{"save": "3600 1"})
 		if got := digestOf(srv); got != want {
@@ -156,7 +156,7 @@ func TestJournalIsDropped(t *testing.T) {
 		t.Fatal("there is no journal to drop")
 	}
 	srv.Keeper.Wake()
-	eventually(t, "the journal is dropped", func() bool {
+	wait.Until(t, "the journal is dropped", func() bool {
 		return infoOf(t, srv, "snapshot_journal_bytes") == "0" && infoOf(t, srv, "aof_rewrites") == "1"
 	})
 	sizes()
@@ -233,9 +233,9 @@ func TestDueDuringCheckpoint(t *testing.T) {
 	t.Parallel()
 	srv := keep(t, filepath.Join(t.TempDir(), "k.db"), map[string]string{"appendonly": "yes", "appendfsync": "always"})
 	must(t, srv, "ZADD due @now+1h a")
-	c := dialKeep(t, srv)
+	c := pipe(t, srv)
 	c.send("BZPOPBYSCORE 0 1 due -inf @now\r\n")
-	eventually(t, "somebody waits", func() bool { return infoOf(t, srv, "blocked_clients") == "1" })
+	wait.Until(t, "somebody waits", func() bool { return infoOf(t, srv, "blocked_clients") == "1" })
 	srv.Time.Advance(2 * time.Hour) // the timer does not know yet
 	srv.Mu.Lock()
 	srv.Keeper.SaveRequested = true
@@ -319,7 +319,7 @@ func TestMemberDeadlinesAfterRestart(t *testing.T) {
 			}
 			if was != nil {
 				now := digestOf(srv)
-				eventually(t, "the old one has the same", func() bool { return digestOf(was) == now })
+				wait.Until(t, "the old one has the same", func() bool { return digestOf(was) == now })
 			}
 			if err := srv.Close(); err != nil {
 				t.Fatal(err)
@@ -339,7 +339,7 @@ func TestDueWhileLoading(t *testing.T) {
 		srv.Keeper.Loading = &persist.LoadState{Start: time.Now()}
 		srv.Keys.Record(false)
 	})
-	eventually(t, "the field is due", func() (due bool) {
+	wait.Until(t, "the field is due", func() (due bool) {
 		srv.Locked(func() { due = srv.Keys.DB(0).DueMembers([]byte("h"), keyspace.FieldsStay) == 1 })
 		return due
 	})

@@ -117,17 +117,11 @@ func infoOf(t testing.TB, srv *testServer, field string) string {
 	return ""
 }
 
-// eventually waits until a condition holds.
-func eventually(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	wait.Until(t, what, so)
-}
-
 // quiet waits until the keeper has nothing to do.
 func quiet(t testing.TB, srv *testServer) {
 	t.Helper()
 	k := srv.Keeper
-	eventually(t, "the keeper rests", func() (rests bool) {
+	wait.Until(t, "the keeper rests", func() (rests bool) {
 		srv.Locked(func() {
 			rests = !k.SaveRequested && !k.Saving && k.Rewrite == nil && k.ObsoleteUpTo == 0 && !k.WantsFresh && !k.Pending()
 		})
@@ -153,7 +147,7 @@ func TestRemovedWhileRewritten(t *testing.T) {
 	must(t, srv, "HSET h f 1 g 2", "ZADD z 1 a 2 b", "RPUSH l a b", "SET other 1", "SAVE")
 	must(t, srv, "HSET h f 2", "ZADD z 3 a", "RPUSH l c", "EXPIRE l 100", "APPEND other 2",
 		"DEL h", "RENAME z y", "DEL l", "BGREWRITEAOF")
-	eventually(t, "the file is rewritten", func() bool { return infoOf(t, srv, "aof_rewrites") == "1" })
+	wait.Until(t, "the file is rewritten", func() bool { return infoOf(t, srv, "aof_rewrites") == "1" })
 	must(t, srv, "SAVE")
 	want := digestOf(srv)
 	srv = again(t, srv, nil)
@@ -167,7 +161,7 @@ func TestRemovedWhileRewritten(t *testing.T) {
 func TestSaveInAlways(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "k.db")
 	srv := keep(t, path, map[string]string{"appendonly": "yes", "appendfsync": "always"})
-	c := dialKeep(t, srv)
+	c := pipe(t, srv)
 	for range 5 {
 		c.send("SET a 1\r\nSAVE\r\nGET a\r\n")
 		for _, want := range []any{"OK", "OK", "1"} {
@@ -176,16 +170,6 @@ func TestSaveInAlways(t *testing.T) {
 			}
 		}
 	}
-}
-
-// dialKeep connects to a server without a socket.
-func dialKeep(t *testing.T, srv *testServer) *rawClient {
-	t.Helper()
-	nc, err := srv.Dialer()(context.Background(), "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return newRawClient(t, nc)
 }
 
 // saves returns how often the data were saved.
@@ -205,7 +189,7 @@ func TestSaveRules(t *testing.T) {
 			n := saves(t, srv)
 			must(t, srv, fmt.Sprint("SET a ", i))
 			start := time.Now()
-			eventually(t, "it is saved", func() bool { return saves(t, srv) > n })
+			wait.Until(t, "it is saved", func() bool { return saves(t, srv) > n })
 			if took := time.Since(start); took > time.Second+10*time.Millisecond {
 				t.Errorf("change %d was saved after %v", i, took)
 			}
@@ -234,7 +218,7 @@ func TestSaveRuleOfManyChanges(t *testing.T) {
 		}
 		must(t, srv, "SET a 10")
 		start := time.Now()
-		eventually(t, "it is saved", func() bool { return saves(t, srv) == 1 })
+		wait.Until(t, "it is saved", func() bool { return saves(t, srv) == 1 })
 		if took := time.Since(start); took > 10*time.Millisecond {
 			t.Errorf("the tenth change, after an hour, was saved after %v", took)
 		}
@@ -279,7 +263,7 @@ func TestNoSaveRules(t *testing.T) {
 
 	// New rules also apply to earlier changes.
 	must(t, srv, "CONFIG SET appendonly yes")
-	eventually(t, "it is saved", func() bool { return saves(t, srv) == 1 })
+	wait.Until(t, "it is saved", func() bool { return saves(t, srv) == 1 })
 	must(t, srv, "CONFIG SET appendfsync always")
 	n := saves(t, srv)
 	must(t, srv, "SET a 4")
@@ -309,7 +293,7 @@ func TestNoJournalWithoutRules(t *testing.T) {
 	for _, command := range []string{"SAVE", "BGSAVE", "BGREWRITEAOF", "DEBUG RELOAD"} {
 		n := saves(t, srv)
 		must(t, srv, "INCR a", command)
-		eventually(t, "it is saved", func() bool { return saves(t, srv) > n })
+		wait.Until(t, "it is saved", func() bool { return saves(t, srv) > n })
 		quiet(t, srv)
 		must(t, srv, "INCR b")
 		if records() || pending() != "0" {
@@ -327,7 +311,7 @@ func TestNoJournalWithoutRules(t *testing.T) {
 		if !records() {
 			t.Errorf("with %s %s there is no journal", on, value)
 		}
-		eventually(t, "everything is saved", func() bool { return infoOf(t, srv, "rdb_changes_since_last_save") == "0" })
+		wait.Until(t, "everything is saved", func() bool { return infoOf(t, srv, "rdb_changes_since_last_save") == "0" })
 		quiet(t, srv)
 		must(t, srv, "INCR d")
 		sayArgs(srv, "CONFIG", "SET", on, none)
@@ -358,7 +342,7 @@ func TestSavingCommands(t *testing.T) {
 
 	release := k.HoldFiles() // as if the disk were slow
 	must(t, srv, "SET a 3", "BGSAVE", "BGSAVE -> "+admin.ErrSaving, "BGSAVE SCHEDULE -> "+admin.ErrSaving, "SAVE -> "+admin.ErrSaving)
-	eventually(t, "the checkpoint is taken", func() (taken bool) {
+	wait.Until(t, "the checkpoint is taken", func() (taken bool) {
 		srv.Locked(func() { taken = k.Saving })
 		return taken
 	})
@@ -425,7 +409,7 @@ func TestShutdownSaves(t *testing.T) {
 // TestSaveInTransaction checks the reply of BGSAVE within MULTI: the save begins after EXEC.
 func TestSaveInTransaction(t *testing.T) {
 	srv := keep(t, filepath.Join(t.TempDir(), "k.db"), map[string]string{"save": ""})
-	c := dialKeep(t, srv)
+	c := pipe(t, srv)
 	c.send("MULTI\r\nBGSAVE\r\nEXEC\r\n")
 	c.expect("OK")
 	c.expect("QUEUED")
@@ -455,7 +439,7 @@ func TestShutdownCompletesBGSAVE(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "k.db")
 	srv := keep(t, path, map[string]string{"save": ""})
 	must(t, srv, "SET a 1", "SAVE", "SET a 2")
-	c := dialKeep(t, srv)
+	c := pipe(t, srv)
 	c.send("BGSAVE\r\nSHUTDOWN\r\n") // one turn: the save has not begun
 	c.expect("Background saving started")
 	if n, err := c.Read(make([]byte, 1)); err != io.EOF {
@@ -475,13 +459,13 @@ func TestSaveDelay(t *testing.T) {
 		srv := keep(t, path, map[string]string{"save": rules})
 		must(t, srv, "SET a 1", "CONFIG SET rdb-key-save-delay 200000000", "BGSAVE -> Background saving started")
 		if rules != "" {
-			eventually(t, "the rule applies", func() bool { return infoOf(t, srv, "rdb_changes_since_last_save") == "0" })
+			wait.Until(t, "the rule applies", func() bool { return infoOf(t, srv, "rdb_changes_since_last_save") == "0" })
 		}
 		if got := infoOf(t, srv, "rdb_bgsave_in_progress"); got != "1" {
 			t.Errorf("save %q: rdb_bgsave_in_progress:%s", rules, got)
 		}
 		must(t, srv, "BGSAVE -> "+admin.ErrSaving, "CONFIG SET rdb-key-save-delay 0")
-		eventually(t, "the save is complete", func() bool { return infoOf(t, srv, "rdb_bgsave_in_progress") == "0" })
+		wait.Until(t, "the save is complete", func() bool { return infoOf(t, srv, "rdb_bgsave_in_progress") == "0" })
 		must(t, again(t, srv, nil), "GET a -> 1")
 	}
 }
@@ -511,12 +495,12 @@ func TestRestart(t *testing.T) {
 		saved()
 		must(t, srv, "SWAPDB 2 3", "RPUSH l y", "HSET h g 2")
 		saved()
-		eventually(t, "one key expires", func() bool { return infoOf(t, srv, "expired_keys") == "1" })
+		wait.Until(t, "one key expires", func() bool { return infoOf(t, srv, "expired_keys") == "1" })
 		var before []string
 		look := func() (all []string) {
 			for line := range strings.Lines("0 3 1 2") {
 				for _, db := range strings.Fields(line) {
-					c := dialKeep(t, srv)
+					c := pipe(t, srv)
 					c.send("SELECT " + db + "\r\nKEYS *\r\nDBSIZE\r\nPEXPIRETIME t\r\nPEXPIRETIME later\r\nLRANGE l 0 -1\r\nHGETALL h\r\n")
 					for range 7 {
 						r := fmt.Sprint(c.reply())
@@ -579,7 +563,7 @@ func TestExpiredWhileDown(t *testing.T) {
 func TestFewerDatabases(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "k.db")
 	srv := keep(t, path, nil)
-	c := dialKeep(t, srv)
+	c := pipe(t, srv)
 	c.send("SELECT 15\r\nSET a 1\r\nSAVE\r\n")
 	for range 3 {
 		if got := c.reply(); fmt.Sprint(got) != "OK" {
@@ -624,7 +608,7 @@ func TestSeveralInOneFolder(t *testing.T) {
 	must(t, keep(t, path, none), "GET from -> a", "SET from c")
 	must(t, b, "DBSIZE -> 0", "SET from b", "BGSAVE")
 	quiet(t, b)
-	eventually(t, "it is saved", func() bool { return infoOf(t, b, "rdb_changes_since_last_save") == "0" })
+	wait.Until(t, "it is saved", func() bool { return infoOf(t, b, "rdb_changes_since_last_save") == "0" })
 	must(t, keep(t, path, none), "GET from -> b")
 	must(t, a, "DEBUG RELOAD", "GET from -> a2", "DEBUG RELOAD NOSAVE", "GET from -> a2")
 
@@ -646,12 +630,12 @@ func TestSeveralInOneFolder(t *testing.T) {
 	must(t, b, "CONFIG SET appendonly no", "SET from b4 -> OK")
 	must(t, keep(t, path, none), "GET from -> b3")
 	must(t, a, "SAVE -> OK", "CONFIG SET appendonly yes")
-	eventually(t, "the file is open", func() bool {
+	wait.Until(t, "the file is open", func() bool {
 		_, err := openKeep(path, none)
 		return errors.Is(err, snapshot.ErrInUse)
 	})
 	must(t, b, "CONFIG SET appendonly yes")
-	eventually(t, "the second server cannot save", func() bool { return infoOf(t, b, "rdb_last_bgsave_status") == "err" })
+	wait.Until(t, "the second server cannot save", func() bool { return infoOf(t, b, "rdb_last_bgsave_status") == "err" })
 	if got := say(b, "SET from b5"); !strings.HasPrefix(got, "MISCONF") {
 		t.Errorf("a server that cannot save: %s", got)
 	}
@@ -659,7 +643,7 @@ func TestSeveralInOneFolder(t *testing.T) {
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the second server saves", func() bool { return infoOf(t, b, "rdb_last_bgsave_status") == "ok" })
+	wait.Until(t, "the second server saves", func() bool { return infoOf(t, b, "rdb_last_bgsave_status") == "ok" })
 	must(t, again(t, b, none), "GET from -> b4")
 
 	// A file that is not ours is not replaced.
@@ -736,7 +720,7 @@ func TestRefusedFiles(t *testing.T) {
 		}
 		srv := keep(t, path, nil)
 		must(t, srv, "SET b 2", "BGREWRITEAOF")
-		eventually(t, "it is rewritten", func() bool { return infoOf(t, srv, "aof_rewrites") == "1" })
+		wait.Until(t, "it is rewritten", func() bool { return infoOf(t, srv, "aof_rewrites") == "1" })
 		must(t, srv, "SAVE")
 		srv = again(t, srv, nil)
 		must(t, srv, "GET b -> 2")
@@ -855,7 +839,7 @@ func TestLoading(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	c := dialKeep(t, srv)
+	c := pipe(t, srv)
 	refused, last := 0, int64(0)
 	for loading := true; loading; {
 		c.send("GET fill:1\r\nPING\r\nSET a 1\r\nSAVE\r\nMULTI\r\nSET a 1\r\nEXEC\r\nCONFIG GET save\r\nLASTSAVE\r\nINFO persistence\r\n")
@@ -963,7 +947,7 @@ func TestOthersWaitForDisk(t *testing.T) {
 				if strings.HasPrefix(test.listen, "SUBSCRIBE") || name == "invalidation" {
 					listener.reply()
 				} else {
-					eventually(t, "the client waits", func() bool { return infoOf(t, srv, "blocked_clients") == "1" })
+					wait.Until(t, "the client waits", func() bool { return infoOf(t, srv, "blocked_clients") == "1" })
 				}
 				client.send("PING\r\n")
 				client.expect("PONG")
@@ -971,7 +955,7 @@ func TestOthersWaitForDisk(t *testing.T) {
 				defer release()
 				client.send(test.change + "\r\n")
 				n := 0
-				eventually(t, "the change is made", func() bool {
+				wait.Until(t, "the change is made", func() bool {
 					srv.LockedNow(func() { n = srv.WithheldSessions() })
 					return n > 0
 				})

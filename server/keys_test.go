@@ -128,7 +128,7 @@ func TestWaitUnblocked(t *testing.T) {
 			t.Fatalf("WAIT 1 0: %q", out)
 		}
 		do(t, srv, "PING")
-		if woken || srv.server().BlockedClients() != 1 {
+		if woken || srv.Blocked() != 1 {
 			t.Fatal("WAIT 1 0 does not wait")
 		}
 		if n := do(t, srv, "CLIENT", "UNBLOCK", s.ID, test.how); n != int64(1) {

@@ -57,7 +57,7 @@ func TestLargeThenSmall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			srv := keep(t, filepath.Join(t.TempDir(), "k.db"), nil)
-			c := dialKeep(t, srv)
+			c := pipe(t, srv)
 			send := func(words ...string) {
 				t.Helper()
 				go c.Write(quote(words...))

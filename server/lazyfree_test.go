@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // TestLazyFree checks the count of objects that Redis would free in the background, and
@@ -74,7 +75,7 @@ func TestLazyFree(t *testing.T) {
 	}
 	var before runtime.MemStats
 	runtime.ReadMemStats(&before)
-	eventually(t, "a collection", func() bool { // of a part of the memory in use, also by other tests
+	wait.Until(t, "a collection", func() bool { // of a part of the memory in use, also by other tests
 		for i := range 400 {
 			c.call(fmt.Sprintf("SETRANGE s%d 100000 x", i))
 		}

@@ -17,13 +17,6 @@ import (
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
-// The lock is held for at most 5 ms of processor time while a mass of members
-// expires.
-func TestMeasureLockHolds(t *testing.T) {
-	measured(t)
-	massExpires(t, 5*time.Millisecond)
-}
-
 // An idle client holds no buffers, whatever it has sent before.
 func TestMeasureIdleClients(t *testing.T) {
 	measured(t)

@@ -4,7 +4,6 @@ package server
 // break them, so make faults runs them and go test ./... does not.
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"runtime"
@@ -79,35 +78,4 @@ func TestMeasureManyArguments(t *testing.T) {
 		runtime.GC()
 		return engine.LiveMemory() < before+1<<20
 	})
-}
-
-// Nothing of a library stays in memory when another takes its place.
-func TestMeasureReplacedLibraries(t *testing.T) {
-	measured(t)
-	srv, err := newEngine(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer srv.Close()
-	load := func(n int) {
-		for range n {
-			source := "#!lua name=lib\nredis.register_function('f', function() return 1 end)"
-			if _, err := srv.Do(context.Background(), "FUNCTION", "LOAD", "REPLACE", source); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	load(100)
-	before := alive()
-	load(1000)
-	if grown := alive() - before; grown > 1<<20 {
-		t.Errorf("1000 libraries that were replaced have left %d bytes", grown)
-	}
-}
-
-// No client keeps the server from closing its connections: to say goodbye, TLS would
-// wait for five seconds.
-func TestMeasureTLSClose(t *testing.T) {
-	measured(t)
-	tlsSilence(t, 4*time.Second)
 }

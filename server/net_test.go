@@ -148,6 +148,7 @@ func TestPipelineBeforeReading(t *testing.T) {
 	}
 }
 
+// pipe connects to a server without a socket.
 func pipe(t *testing.T, srv *testServer) *rawClient {
 	nc, err := srv.Dialer()(context.Background(), "", "")
 	if err != nil {

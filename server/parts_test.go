@@ -11,8 +11,24 @@ type testServer struct {
 	*transport.Transport
 }
 
-// server returns the server that has these parts.
-func (srv *testServer) server() *Server { return &Server{srv.Engine, srv.Transport} }
+// Blocked returns how many clients are blocked.
+func (srv *testServer) Blocked() int {
+	srv.Mu.Lock()
+	defer srv.Mu.Unlock()
+	return srv.BlockedClients
+}
+
+// Clients returns how many clients are connected, as Stats does.
+func (srv *testServer) Clients() (n int) {
+	srv.Mu.Lock()
+	defer srv.Mu.Unlock()
+	for _, s := range srv.Sessions {
+		if s.End != engine.Killed {
+			n++
+		}
+	}
+	return n
+}
 
 // newEngine returns the parts of a server, as New puts them together.
 func newEngine(o Options) (*testServer, error) {

@@ -97,17 +97,17 @@ func manyCommands() string {
 }
 
 // expectLarge reads the replies to largeReplies, and expectMany those to manyCommands.
-func (c *rawClient) expectLarge() {
-	c.t.Helper()
+func expectLarge(t *testing.T, c *rawClient) {
+	t.Helper()
 	for i := range gets {
 		if got, _ := c.reply().(string); len(got) != getSize {
-			c.t.Fatalf("reply %d has %d bytes", i, len(got))
+			t.Fatalf("reply %d has %d bytes", i, len(got))
 		}
 	}
 }
 
-func (c *rawClient) expectMany(want string) {
-	c.t.Helper()
+func expectMany(t *testing.T, c *rawClient, want string) {
+	t.Helper()
 	for range sets {
 		c.expect(want)
 	}
@@ -130,8 +130,8 @@ func TestPipelineIsReadOn(t *testing.T) {
 		expect         func(c *rawClient)
 	}{
 		{"plain", largeReplies() + manyCommands(), nil, func(c *rawClient) {
-			c.expectLarge()
-			c.expectMany("OK")
+			expectLarge(t, c)
+			expectMany(t, c, "OK")
 		}},
 		{"a transaction", request("MULTI") + largeReplies() + request("EXEC") + request("MULTI") + manyCommands() + request("EXEC"), nil, func(c *rawClient) {
 			c.expect("OK")
@@ -139,47 +139,47 @@ func TestPipelineIsReadOn(t *testing.T) {
 				c.expect("QUEUED")
 			}
 			if got, _ := c.reply().([]any); len(got) != gets || got[gets-1] != strings.Repeat("x", getSize) {
-				c.t.Fatalf("got %d replies", len(got))
+				t.Fatalf("got %d replies", len(got))
 			}
 			c.expect("OK")
-			c.expectMany("QUEUED")
+			expectMany(t, c, "QUEUED")
 			if got, _ := c.reply().([]any); len(got) != sets || got[sets-1] != protocol.Status("OK") {
-				c.t.Fatalf("got %d replies", len(got))
+				t.Fatalf("got %d replies", len(got))
 			}
 		}},
 		{"one argument", largeReplies() + request("SET", "k", strings.Repeat("v", sets*setSize)) + request("STRLEN", "k"), nil, func(c *rawClient) {
-			c.expectLarge()
+			expectLarge(t, c)
 			c.expect("OK")
 			c.expect(strconv.Itoa(sets * setSize))
 		}},
 		{"a subscriber", request("HELLO", "3") + request("SUBSCRIBE", "news") + largeReplies() + request("PUBLISH", "news", "x") + manyCommands() + request("UNSUBSCRIBE", "news"), nil, func(c *rawClient) {
 			c.reply()
 			c.expect("[subscribe news 1]")
-			c.expectLarge()
+			expectLarge(t, c)
 			got := fmt.Sprint(c.reply(), c.reply())
 			if got != "[message news x] 1" && got != "1 [message news x]" {
-				c.t.Fatal(got)
+				t.Fatal(got)
 			}
-			c.expectMany("OK")
+			expectMany(t, c, "OK")
 			c.expect("[unsubscribe news 0]")
 		}},
 		{"without replies", largeReplies() + request("CLIENT", "REPLY", "OFF") + manyCommands() + request("CLIENT", "REPLY", "ON"), nil, func(c *rawClient) {
-			c.expectLarge()
+			expectLarge(t, c)
 			c.expect("OK")
 		}},
 		{"a blocked client", request("BLPOP", "list", "0") + manyCommands() + request("PING"), []string{"RPUSH", "list", "a"}, func(c *rawClient) {
 			c.expect("[list a]")
-			c.expectMany("OK")
+			expectMany(t, c, "OK")
 			c.expect("PONG")
 		}},
 		{"blocked behind replies", largeReplies() + request("BLPOP", "list", "0") + manyCommands(), []string{"RPUSH", "list", "a"}, func(c *rawClient) {
-			c.expectLarge()
+			expectLarge(t, c)
 			c.expect("[list a]")
-			c.expectMany("OK")
+			expectMany(t, c, "OK")
 		}},
 		{"a pause", request("CLIENT", "PAUSE", "3600000", "WRITE") + manyCommands() + request("PING"), []string{"CLIENT", "UNPAUSE"}, func(c *rawClient) {
 			c.expect("OK")
-			c.expectMany("OK")
+			expectMany(t, c, "OK")
 			c.expect("PONG")
 		}},
 	} {
@@ -219,8 +219,8 @@ func TestPipelineHalfClosed(t *testing.T) {
 			}
 			c.send(largeReplies() + manyCommands() + last)
 			half.CloseWrite()
-			c.expectLarge()
-			c.expectMany("OK")
+			expectLarge(t, c)
+			expectMany(t, c, "OK")
 			switch rest := c.all(); {
 			case last == "" && rest != "", last == request("QUIT") && rest != "+OK\r\n", strings.Contains(last, "SUBSCRIBE") && !strings.HasSuffix(rest, ":1\r\n"):
 				t.Errorf("after %q: %q", last, rest)
@@ -322,8 +322,8 @@ func TestPipelineAtShutdown(t *testing.T) {
 		var replies bytes.Buffer // all before any is parsed: the server waits a second for what is in the sockets
 		io.Copy(&replies, c.r)
 		c.r = bufio.NewReader(&replies)
-		c.expectLarge()
-		c.expectMany("OK")
+		expectLarge(t, c)
+		expectMany(t, c, "OK")
 		if err := <-stopped; err != nil {
 			t.Error(err)
 		}
@@ -358,8 +358,8 @@ func TestQueryBufferLimit(t *testing.T) {
 		}
 		c := dial()
 		go io.WriteString(c, largeReplies()+manyCommands())
-		c.expectLarge()
-		c.expectMany("OK")
+		expectLarge(t, c)
+		expectMany(t, c, "OK")
 		if n := srv.QueryLimitDisconnections.Load(); n != 5 {
 			t.Errorf("%d disconnections", n)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/engine/subscription"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // TestPublishReachesSubscribers checks with random subscriptions that each client receives
@@ -170,7 +171,7 @@ func TestMessageAfterLarge(t *testing.T) {
 				}
 			}
 			c.Close()
-			eventually(t, "the subscription ends", func() bool { return say(srv, test.publish+" c x") == "0" })
+			wait.Until(t, "the subscription ends", func() bool { return say(srv, test.publish+" c x") == "0" })
 		}
 	}
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -30,9 +31,8 @@ func commandLine(words ...string) string {
 	return b.String()
 }
 
-// do sends a command of arbitrary words and returns the reply.
-func (c *rawClient) do(words ...string) any {
-	c.t.Helper()
+// send sends a command of arbitrary words and returns the reply.
+func send(c *rawClient, words ...string) any {
 	c.send(commandLine(words...))
 	return c.reply()
 }
@@ -45,7 +45,7 @@ func TestEndlessLibrary(t *testing.T) {
 	srv, addr := start(t, nil)
 	c := dialRaw(t, addr)
 	good := "#!lua name=good\nredis.register_function('f', function() return 'called' end)"
-	if got := c.do("FUNCTION", "LOAD", good); got != "good" {
+	if got := send(c, "FUNCTION", "LOAD", good); got != "good" {
 		t.Fatal(got)
 	}
 	endless := "#!lua name=endless\nwhile true do end"
@@ -59,13 +59,13 @@ func TestEndlessLibrary(t *testing.T) {
 			t.Errorf("%d libraries are kept, want 2", n)
 		}
 	})
-	if got := c.do("FCALL", "f", "0"); got != "called" {
+	if got := send(c, "FCALL", "f", "0"); got != "called" {
 		t.Error(got)
 	}
-	if got := c.do("FUNCTION", "RESTORE", string(payload), "REPLACE"); !strings.Contains(fmt.Sprint(got), "FUNCTION LOAD timeout") {
+	if got := send(c, "FUNCTION", "RESTORE", string(payload), "REPLACE"); !strings.Contains(fmt.Sprint(got), "FUNCTION LOAD timeout") {
 		t.Error(got)
 	}
-	if got := c.do("FCALL", "f", "0"); got != "called" {
+	if got := send(c, "FCALL", "f", "0"); got != "called" {
 		t.Error(got)
 	}
 }
@@ -184,7 +184,7 @@ func TestOthersWhileBusy(t *testing.T) {
 func TestBusyFunction(t *testing.T) {
 	srv, addr := start(t, map[string]string{"busy-reply-threshold": "20"})
 	busy, other := dialRaw(t, addr), dialRaw(t, addr)
-	other.do("FUNCTION", "LOAD", "#!lua name=l\nredis.register_function('spin', function() while true do end end)")
+	send(other, "FUNCTION", "LOAD", "#!lua name=l\nredis.register_function('spin', function() while true do end end)")
 	busy.send("FCALL spin 0 argument\r\n")
 	until(t, srv, "busy", func() bool { return srv.Busy })
 	if got := other.call("PING"); got != protocol.ReplyError(engine.ErrBusyFcall) {
@@ -255,7 +255,7 @@ const waitsByTime = `
 func TestScriptWaitsByTime(t *testing.T) {
 	_, addr := start(t, map[string]string{"busy-reply-threshold": "20"})
 	c := dialRaw(t, addr)
-	c.do("FUNCTION", "LOAD", "#!lua name=l\nredis.register_function('waits', function()"+waitsByTime+" end)")
+	send(c, "FUNCTION", "LOAD", "#!lua name=l\nredis.register_function('waits', function()"+waitsByTime+" end)")
 	check := func(what string, got any) (before, after int64) {
 		list, _ := got.([]any)
 		if len(list) != 5 {
@@ -267,14 +267,14 @@ func TestScriptWaitsByTime(t *testing.T) {
 		}
 		return before, after
 	}
-	_, after := check("EVAL", c.do("EVAL", waitsByTime, "0"))
-	if before, _ := check("FCALL", c.do("FCALL", "waits", "0")); before < after {
+	_, after := check("EVAL", send(c, "EVAL", waitsByTime, "0"))
+	if before, _ := check("FCALL", send(c, "FCALL", "waits", "0")); before < after {
 		t.Errorf("TIME went back from %d to %d", after, before)
 	}
 	for _, words := range [][]string{{"MULTI"}, {"TIME"}, {"EVAL", waitsByTime, "0"}, {"TIME"}} {
-		c.do(words...)
+		send(c, words...)
 	}
-	list, _ := c.do("EXEC").([]any)
+	list, _ := send(c, "EXEC").([]any)
 	if len(list) != 3 {
 		t.Fatalf("EXEC: %v", list)
 	}
@@ -548,9 +548,9 @@ func TestMonitorOfScripts(t *testing.T) {
 	_, addr := start(t, nil)
 	m, c := dialRaw(t, addr), dialRaw(t, addr)
 	m.call("MONITOR")
-	c.do("EVAL", "redis.call('select', 2) return redis.call('set', KEYS[1], 1)", "1", "k")
-	c.do("EVALSHA", c.do("SCRIPT", "LOAD", "return redis.call('get', 'k')").(string), "0")
-	c.do("EVALSHA", "short", "0")
+	send(c, "EVAL", "redis.call('select', 2) return redis.call('set', KEYS[1], 1)", "1", "k")
+	send(c, "EVALSHA", send(c, "SCRIPT", "LOAD", "return redis.call('get', 'k')").(string), "0")
+	send(c, "EVALSHA", "short", "0")
 	for _, want := range []string{`] "EVAL" "redis.call('select', 2) return`, ` [2 lua] "select" "2"`, ` [2 lua] "set" "k" "1"`,
 		`] "SCRIPT" "LOAD" "return redis.call('get', 'k')"`, `] "EVALSHA" "`, ` [0 lua] "get" "k"`, `] "EVALSHA" "short" "0"`} {
 		if got := fmt.Sprint(m.reply()); !strings.Contains(got, want) {
@@ -733,5 +733,29 @@ func BenchmarkEval(b *testing.B) {
 				s.Written()
 			}
 		})
+	}
+}
+
+// Nothing of a library stays in memory when another takes its place.
+func TestMeasureReplacedLibraries(t *testing.T) {
+	measured(t)
+	srv, err := newEngine(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	load := func(n int) {
+		for range n {
+			source := "#!lua name=lib\nredis.register_function('f', function() return 1 end)"
+			if _, err := srv.Do(context.Background(), "FUNCTION", "LOAD", "REPLACE", source); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	load(100)
+	before := alive()
+	load(1000)
+	if grown := alive() - before; grown > 1<<20 {
+		t.Errorf("1000 libraries that were replaced have left %d bytes", grown)
 	}
 }

@@ -27,6 +27,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/servertest/port"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
@@ -227,7 +228,7 @@ func TestTLS(t *testing.T) {
 	if b, _ := io.ReadAll(nc); bytes.Contains(b, []byte("PONG")) {
 		t.Errorf("plain text is answered: %q", b)
 	}
-	wait.Until(t, "no client is left", func() bool { return srv.server().Stats().Clients == 0 })
+	wait.Until(t, "no client is left", func() bool { return srv.Clients() == 0 })
 }
 
 // TestTLSClients checks which client certificates are accepted.
@@ -538,7 +539,7 @@ func TestTLSPort(t *testing.T) {
 	p.issue("server", &x509.Certificate{})
 	alice := p.client(p.issue("alice", &x509.Certificate{}))
 	config := p.config()
-	port := freePort(t)
+	port := unusedPort(t)
 	config["port"], config["tls-port"], config["bind"], config["cluster-enabled"] = "0", port, "127.0.0.1", "yes"
 	srv, err := newEngine(Options{Config: config})
 	if err != nil {
@@ -569,7 +570,7 @@ func TestTLSPort(t *testing.T) {
 	if got := fmt.Sprint(c.reply()); !strings.Contains(got, ":"+port+"@") { // where a client that speaks TLS has to go
 		t.Errorf("CLUSTER NODES: %s", got)
 	}
-	plain, other := freePort(t), freePort(t)
+	plain, other := unusedPort(t), unusedPort(t)
 	if got := do("CONFIG", "SET", "port", plain); got != "OK" {
 		t.Fatal(got)
 	}
@@ -642,7 +643,7 @@ func tlsSilence(t *testing.T, limit time.Duration) {
 	if _, err := pingTLS(addr, alice); err != nil {
 		t.Fatalf("beside silent clients: %v", err)
 	}
-	clients := func() int { return srv.server().Stats().Clients }
+	clients := func() int { return srv.Clients() }
 	wait.Until(t, "the ping has left", func() bool { return clients() == 30 })
 	stuck, err := tls.Dial("tcp", addr, alice)
 	if err != nil {
@@ -775,4 +776,20 @@ func TestTLSOwnListener(t *testing.T) {
 			t.Errorf("%q, %v", got, err)
 		}
 	}
+}
+
+// No client keeps the server from closing its connections: to say goodbye, TLS would
+// wait for five seconds.
+func TestMeasureTLSClose(t *testing.T) {
+	measured(t)
+	tlsSilence(t, 4*time.Second)
+}
+
+func unusedPort(t *testing.T) string {
+	t.Helper()
+	number, err := port.Free()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return number
 }
