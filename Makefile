@@ -47,7 +47,7 @@ faults: ## run the tests that measure time and memory; they want a machine that 
 	@.ci/redis
 	cd server/e2e && ZSETD_MEASURE=1 $(gotest) -count 1 ./faults
 	cd server/e2e && ZSETD_MEASURE=1 $(gotest) -count 1 -run '^TestMeasure' ./browser
-	ZSETD_MEASURE=1 $(gotest) -count 1 -run '^TestMeasure' ./zset ./server/internal/values/keyspace ./server
+	ZSETD_MEASURE=1 $(gotest) -count 1 -run '^TestMeasure' ./zset ./server/internal/values/keyspace ./server/internal/engine ./server/internal/commands/scripting ./server/internal/peers/transport
 
 # A test that cannot have another result in these two runs leaves itself out: see server/servertest/rerun.
 test-net: export GOFLAGS += -tags=zsetd_net

@@ -18,16 +18,18 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/base/process"
 	"github.com/zsetd/zsetd/server/internal/engine"
+
+	"github.com/zsetd/zsetd/server/internal/engine/enginetest"
 )
 
 // serverOf returns the server that has these parts.
-func serverOf(srv *testServer) *Server { return &Server{srv.Engine, srv.Transport} }
+func serverOf(srv *enginetest.Server) *Server { return &Server{srv.Engine, srv.Transport} }
 
 // stops are the ways in which a program ends a server.
-func stops() map[string]func(*testServer) error {
-	return map[string]func(*testServer) error{
-		"Close":    (*testServer).Close,
-		"Shutdown": func(srv *testServer) error { return srv.Shutdown(context.Background()) },
+func stops() map[string]func(*enginetest.Server) error {
+	return map[string]func(*enginetest.Server) error{
+		"Close":    (*enginetest.Server).Close,
+		"Shutdown": func(srv *enginetest.Server) error { return srv.Shutdown(context.Background()) },
 	}
 }
 
@@ -35,7 +37,7 @@ func TestDoAfterClose(t *testing.T) {
 	for name, stop := range stops() {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
-			srv, err := newEngine(Options{File: filepath.Join(t.TempDir(), "data.db")})
+			srv, err := enginetest.New(engine.Options{File: filepath.Join(t.TempDir(), "data.db")})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -76,7 +78,7 @@ func TestDoBlockedAtClose(t *testing.T) {
 	for name, stop := range stops() {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
-			srv, err := newEngine(Options{})
+			srv, err := enginetest.New(engine.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -103,7 +105,7 @@ func TestDoBlockedAtClose(t *testing.T) {
 	}
 }
 
-func awaitBlocked(t *testing.T, srv *testServer, n int) {
+func awaitBlocked(t *testing.T, srv *enginetest.Server, n int) {
 	t.Helper()
 	for t.Context().Err() == nil {
 		srv.Mu.Lock()
@@ -125,9 +127,9 @@ func TestDoRacesClose(t *testing.T) {
 				if fsync != "" {
 					config = map[string]string{"appendonly": "yes", "appendfsync": fsync}
 				}
-				o := Options{File: filepath.Join(t.TempDir(), "data.db"), Config: config}
+				o := engine.Options{File: filepath.Join(t.TempDir(), "data.db"), Config: config}
 				for round := range 10 {
-					srv, err := newEngine(o)
+					srv, err := enginetest.New(o)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -158,7 +160,7 @@ func TestDoRacesClose(t *testing.T) {
 						t.Fatal(err)
 					}
 					calls.Wait()
-					if srv, err = newEngine(o); err != nil {
+					if srv, err = enginetest.New(o); err != nil {
 						t.Fatal(err)
 					}
 					for i, n := range acknowledged {
@@ -179,7 +181,7 @@ func TestDoRacesClose(t *testing.T) {
 // An element that a blocked call has taken is its reply, though its context, or the
 // server, ends at the same time.
 func TestDoLosesNoElement(t *testing.T) {
-	srv, err := newEngine(Options{})
+	srv, err := enginetest.New(engine.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +208,7 @@ func TestDoLosesNoElement(t *testing.T) {
 
 // Commands that only change their session are refused, and say what to use.
 func TestDoRefusesConnectionCommands(t *testing.T) {
-	srv, err := newEngine(Options{})
+	srv, err := enginetest.New(engine.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +248,7 @@ func TestDoRefusesConnectionCommands(t *testing.T) {
 
 // A call that is killed, or shuts the server down, has no reply and says so.
 func TestDoWithoutReply(t *testing.T) {
-	srv, err := newEngine(Options{})
+	srv, err := enginetest.New(engine.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +283,7 @@ type (
 
 // Arguments arrive by their kinds, times and durations in the unit of the command.
 func TestDoArguments(t *testing.T) {
-	srv, err := newEngine(Options{})
+	srv, err := enginetest.New(engine.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +358,7 @@ func TestDoArguments(t *testing.T) {
 // TestDoRefuses checks that Do refuses each command that has no meaning without a
 // connection, in any spelling and by its new name, and changes nothing.
 func TestDoRefuses(t *testing.T) {
-	srv, err := newEngine(Options{Config: map[string]string{"rename-command": "SYNC stream"}})
+	srv, err := enginetest.New(engine.Options{Config: map[string]string{"rename-command": "SYNC stream"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -367,17 +369,17 @@ func TestDoRefuses(t *testing.T) {
 		"READONLY", "READWRITE", "ASKING", "CLIENT REPLY OFF", "client reply on", "CLIENT TRACKING on", "CLIENT CACHING yes", "CLIENT NO-EVICT on", "CLIENT NO-TOUCH on",
 		"CLIENT SETNAME n", "CLIENT SETINFO lib-name n", "CLIENT CAPA redirect", "HIMPORT PREPARE f a",
 	} {
-		if got := say(srv, line); !strings.HasSuffix(got, " needs a connection: use Server.Dialer") {
+		if got := enginetest.Say(srv, line); !strings.HasSuffix(got, " needs a connection: use Server.Dialer") {
 			t.Errorf("%s: %s", line, got)
 		}
 	}
-	must(t, srv, "CLIENT KILL TYPE normal SKIPME no -> 1", "PING -> PONG")
+	enginetest.Must(t, srv, "CLIENT KILL TYPE normal SKIPME no -> 1", "PING -> PONG")
 	srv.Locked(func() {
 		if n := len(srv.Sessions); n != 0 {
 			t.Errorf("%d sessions are left", n)
 		}
 	})
-	if got := say(srv, "SHUTDOWN NOSAVE"); got != engine.ErrServerClosed.Error() {
+	if got := enginetest.Say(srv, "SHUTDOWN NOSAVE"); got != engine.ErrServerClosed.Error() {
 		t.Errorf("SHUTDOWN: %s", got)
 	}
 }
@@ -401,7 +403,7 @@ func TestConfigSpellings(t *testing.T) {
 		{map[string]string{"nosuch": "1", "maxmemory": "x"}, `zsetd: unknown parameter "nosuch"`},
 		{map[string]string{"maxmemory": "x"}, "zsetd: parameter maxmemory: argument must be a memory value"},
 	} {
-		srv, err := newEngine(Options{Config: x.given, File: filepath.Join(t.TempDir(), "data.db")})
+		srv, err := enginetest.New(engine.Options{Config: x.given, File: filepath.Join(t.TempDir(), "data.db")})
 		if err != nil {
 			if err.Error() != x.want {
 				t.Errorf("%v: %v, want %s", x.given, err, x.want)
@@ -422,7 +424,7 @@ func TestConfigSpellings(t *testing.T) {
 
 // TestDoWithoutCommand checks calls that are no command, and one whose context has ended.
 func TestDoWithoutCommand(t *testing.T) {
-	srv, err := newEngine(Options{})
+	srv, err := enginetest.New(engine.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -433,12 +435,12 @@ func TestDoWithoutCommand(t *testing.T) {
 	if got, err := srv.Do(t.Context(), "SET", "k", struct{}{}); got != nil || err == nil || !strings.Contains(err.Error(), "struct {}") {
 		t.Errorf("an argument of no type that can be sent: %v, %v", got, err)
 	}
-	must(t, srv, "EXISTS k -> 0")
+	enginetest.Must(t, srv, "EXISTS k -> 0")
 }
 
 // TestClockBounds checks the years that Advance may reach.
 func TestClockBounds(t *testing.T) {
-	srv, err := newEngine(Options{})
+	srv, err := enginetest.New(engine.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -459,7 +461,7 @@ func TestClockBounds(t *testing.T) {
 
 // TestUnfitParameters checks parameters that New, or CONFIG SET, refuses together with others.
 func TestUnfitParameters(t *testing.T) {
-	if srv, err := newEngine(Options{Config: map[string]string{"forward-to": "x://y"}}); err == nil || !strings.HasPrefix(err.Error(), "zsetd: parameter forward-to: ") {
+	if srv, err := enginetest.New(engine.Options{Config: map[string]string{"forward-to": "x://y"}}); err == nil || !strings.HasPrefix(err.Error(), "zsetd: parameter forward-to: ") {
 		t.Errorf("forward-to: %v", err)
 		srv.Close()
 	}
@@ -468,18 +470,18 @@ func TestUnfitParameters(t *testing.T) {
 	if fit >= math.MaxUint32 {
 		t.Skip("there is no limit of open files")
 	}
-	srv, err := newEngine(Options{Config: map[string]string{"maxclients": many}})
+	srv, err := enginetest.New(engine.Options{Config: map[string]string{"maxclients": many}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Close()
 	want := fmt.Sprintf("ERR CONFIG SET failed (possibly related to argument 'maxclients') - "+
 		"The operating system is not able to handle the specified number of clients, try with %d", fit)
-	must(t, srv, "CONFIG SET timeout 5 -> OK", "CONFIG SET maxclients 10 -> OK", "CONFIG SET maxclients "+many+" -> "+want,
+	enginetest.Must(t, srv, "CONFIG SET timeout 5 -> OK", "CONFIG SET maxclients 10 -> OK", "CONFIG SET maxclients "+many+" -> "+want,
 		fmt.Sprintf("CONFIG SET maxclients %d -> OK", fit), fmt.Sprintf("CONFIG SET maxclients %d -> %s", fit+1, want))
 
-	var log syncBuffer
-	listening, err := newEngine(Options{Config: map[string]string{"maxclients": many}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	var log enginetest.LogBuffer
+	listening, err := enginetest.New(engine.Options{Config: map[string]string{"maxclients": many}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -487,7 +489,7 @@ func TestUnfitParameters(t *testing.T) {
 	if c, err := listening.ListenConfig(); err != nil || c.Maxclients != fit {
 		t.Errorf("listening: maxclients %d, %v", c.Maxclients, err)
 	}
-	must(t, listening, fmt.Sprintf("CONFIG GET maxclients -> [{maxclients %d}]", fit))
+	enginetest.Must(t, listening, fmt.Sprintf("CONFIG GET maxclients -> [{maxclients %d}]", fit))
 	limited := fmt.Sprintf(`msg="maxclients is lowered to the limit of open files (ulimit -n)" maxclients=%d wanted=%s limit=%d needed=4294967327`, fit, many, fit+32)
 	if !strings.Contains(log.String(), limited) {
 		t.Errorf("want %s in %s", limited, log.String())

@@ -5,24 +5,24 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/base/glob"
-	"github.com/zsetd/zsetd/server/internal/commands/admin"
 	"github.com/zsetd/zsetd/server/internal/commands/data"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/values/keyspace"
+
+	"github.com/zsetd/zsetd/server/internal/engine/enginetest"
 )
 
 // Certificates makes an authority and a certificate in a directory of the test, and
 // returns the parameters of servers that use them.
 func Certificates(t *testing.T) map[string]string {
-	p := newPKI(t, t.TempDir(), "ca")
-	p.issue("server", new(x509.Certificate))
-	return p.config()
+	p := enginetest.NewPKI(t, t.TempDir(), "ca")
+	p.Issue("server", new(x509.Certificate))
+	return p.Config()
 }
 
 // HoldFiles keeps the server from writing to its file until release is called.
@@ -97,7 +97,7 @@ func (d *Direct) Do(argv [][]byte) []byte {
 	if cmd, _ := d.srv.Table.Find(argv); cmd != nil && cmd.Group == "scripting" || cmd != nil && cmd.Name == "exec" {
 		defer d.watch()()
 	}
-	out, ending := turn(d.sess, argv)
+	out, ending := enginetest.Turn(d.sess, argv)
 	out = slices.Clone(out)
 	d.sess.Written()
 	if d.sess.Stalled.Load() {
@@ -117,19 +117,6 @@ func (d *Direct) Do(argv [][]byte) []byte {
 		d.Renew()
 	}
 	return out
-}
-
-// turn runs a command line in a session, and returns its output and whether it ends. As with
-// a transport, other bytes are in the memory of the arguments afterwards.
-func turn(s *engine.Session, argv [][]byte) (out []byte, ending bool) {
-	argv = protocol.CopyArgs(argv)
-	_, out, ending = s.Turn([][][]byte{argv}, nil)
-	for _, arg := range argv {
-		for i := range arg {
-			arg[i] = '!'
-		}
-	}
-	return out, ending
 }
 
 // Renew puts a new session in the place of this one.
@@ -177,25 +164,7 @@ func (srv *Server) Changes() int64 {
 
 // Digest returns a sum of all keys, with their values and deadlines. soon says that one of
 // them may expire within a minute: then two digests may differ though nothing was changed.
-func (srv *Server) Digest() (sum string, soon bool) { return digest(srv.engine) }
-
-// digest is Digest of an engine.
-func digest(e *engine.Engine) (sum string, soon bool) {
-	e.Mu.Lock()
-	defer e.Mu.Unlock()
-	var all admin.Digest
-	for _, db := range e.Keys.DBs() {
-		for x := range db.All() {
-			var d admin.Digest
-			d.MixInt(uint32(db.ID()))
-			d.Mix(protocol.BytesOf(x.Key()))
-			d.Mix(strconv.AppendInt(nil, x.Deadline(), 10))
-			d.Add(x)
-			all.Xor(d[:])
-		}
-	}
-	return all.String(), e.Keys.Head() < e.Clock().UnixMilli()+60_000
-}
+func (srv *Server) Digest() (sum string, soon bool) { return enginetest.Digest(srv.engine) }
 
 // collector is a replication that keeps the effects of turns.
 type collector struct {

@@ -36,13 +36,18 @@ func packages() []pkg {
 		},
 		{
 			"server", "the embedding API",
-			"protocol server/archive server/internal/commands/admin server/internal/engine/... server/internal/peers/transport server/internal/values/keyspace server/internal/wiring server/rdb github.com/tidwall/redcon",
+			"protocol server/archive server/internal/commands/admin server/internal/engine server/internal/engine/config server/internal/engine/subscription server/internal/peers/transport server/internal/values/keyspace server/internal/wiring server/rdb github.com/tidwall/redcon",
 			"the server is what an embedding program imports",
 		},
 		{
 			"server/servertest", "a server for tests of programs",
 			"server",
 			"tests drive the server as any program does, through what it exports",
+		},
+		{
+			"server/internal/engine/enginetest", "engines with a transport, for tests",
+			"protocol server/internal/commands/admin server/internal/engine server/internal/peers/transport server/internal/values/keyspace server/internal/wiring server/servertest/rerun server/servertest/wait",
+			"no package imports it",
 		},
 		{
 			"server/servertest/iofault", "system calls that fail, for tests",
