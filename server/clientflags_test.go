@@ -11,6 +11,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/servertest"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
@@ -107,7 +108,8 @@ func (c *lineClient) reply() any {
 // TestClientConditions checks each condition of CLIENT LIST and CLIENT KILL on clients that differ
 // in it.
 func TestClientConditions(t *testing.T) {
-	n := zsetdNode(t, map[string]string{"enable-debug-command": "yes", "user": "other on nopass ~* &* +@all"})
+	srv := servertest.Run(t, server.Options{Config: map[string]string{"user": "other on nopass ~* &* +@all"}})
+	n := newPeer(dialTCP(t, srv.Addr()), dialTCP(t, srv.Addr()))
 	for _, one := range []struct{ setup, condition string }{
 		{"CLIENT SETNAME mine", "NAME mine"},
 		{"CLIENT SETINFO lib-name mine", "LIB-NAME mine"},
@@ -121,7 +123,7 @@ func TestClientConditions(t *testing.T) {
 		{"PING", "IP 127.0.0.2"},
 	} {
 		from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
-		nc, err := from.DialContext(t.Context(), "tcp", n.addr)
+		nc, err := from.DialContext(t.Context(), "tcp", srv.Addr())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"bufio"
 	"net"
 	"slices"
 	"strings"
@@ -513,7 +512,7 @@ func TestDifferences(t *testing.T) {
 				nc   net.Conn
 				want string
 			}{{"Redis", theirs, d.redis}, {"zsetd", ours, d.ours}} {
-				c := &client{nc: side.nc, r: bufio.NewReader(side.nc)}
+				c := newConn(side.nc)
 				var got string
 				for range 5 { // some replies count milliseconds
 					if c.roundtrip(t, "FLUSHALL"); got == side.want {

@@ -41,14 +41,14 @@ func pristine() [][]string {
 }
 
 // meet connects the clients beside the main one.
-func (p *peer) meet(version int) error {
+func (p *rival) meet(version int) error {
 	p.leave()
 	for range company {
 		nc, err := p.dial()
 		if err != nil {
 			return err
 		}
-		c := &client{nc: nc, r: bufio.NewReader(nc)}
+		c := &client{conn: newConn(nc)}
 		p.others = append(p.others, c)
 		if _, err := c.pipeline([][]string{{"HELLO", strconv.Itoa(version)}}); err != nil {
 			return err
@@ -57,7 +57,7 @@ func (p *peer) meet(version int) error {
 	return nil
 }
 
-func (p *peer) leave() {
+func (p *rival) leave() {
 	for _, c := range p.others {
 		c.nc.Close()
 	}
@@ -65,7 +65,7 @@ func (p *peer) leave() {
 }
 
 // both plays a scenario on both servers at once.
-func (d *differ) both(ours *peer, u *scenario, play func(p *peer) ([]string, error)) (got, want []string, m *mismatch) {
+func (d *differ) both(ours *rival, u *scenario, play func(p *rival) ([]string, error)) (got, want []string, m *mismatch) {
 	type played struct {
 		replies []string
 		err     error
@@ -87,14 +87,14 @@ func (d *differ) both(ours *peer, u *scenario, play func(p *peer) ([]string, err
 }
 
 // newcomer plays a scenario with a client of its own.
-func (d *differ) newcomer(ours *peer, u *scenario, version int) *mismatch {
+func (d *differ) newcomer(ours *rival, u *scenario, version int) *mismatch {
 	named := func(name string) func(step) bool {
 		return func(s step) bool { return strings.EqualFold(s.argv[0], name) }
 	}
 	if slices.ContainsFunc(u.steps, func(s step) bool { return logsIn(s.argv) }) && (!u.repliesOnce() || slices.ContainsFunc(u.steps, named("multi"))) {
 		return nil // see peer.newcomer
 	}
-	got, want, m := d.both(ours, u, func(p *peer) ([]string, error) { return p.newcomer(u, version) })
+	got, want, m := d.both(ours, u, func(p *rival) ([]string, error) { return p.newcomer(u, version) })
 	if m != nil {
 		return m
 	}
@@ -236,13 +236,13 @@ func parts(reply string) []string {
 }
 
 // newcomer sends the lines of a scenario and returns all replies and pushes.
-func (p *peer) newcomer(u *scenario, version int) ([]string, error) {
+func (p *rival) newcomer(u *scenario, version int) ([]string, error) {
 	nc, err := p.dial()
 	if err != nil {
 		return nil, err
 	}
 	defer nc.Close()
-	c := &client{nc: nc, r: bufio.NewReader(nc)}
+	c := newConn(nc)
 	nc.SetReadDeadline(time.Now().Add(time.Minute))
 	b := transcript.AppendCommand(nil, []string{"HELLO", strconv.Itoa(version)})
 	var replies []string
@@ -316,8 +316,8 @@ func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
 
 // together plays a scenario of several clients. Clients that are still blocked are unblocked
 // at the end.
-func (d *differ) together(ours *peer, u *scenario) *mismatch {
-	got, want, m := d.both(ours, u, func(p *peer) ([]string, error) { return p.together(u) })
+func (d *differ) together(ours *rival, u *scenario) *mismatch {
+	got, want, m := d.both(ours, u, func(p *rival) ([]string, error) { return p.together(u) })
 	if m != nil {
 		return m
 	}
@@ -341,11 +341,11 @@ func (d *differ) together(ours *peer, u *scenario) *mismatch {
 	return nil
 }
 
-func (p *peer) together(u *scenario) ([]string, error) {
+func (p *rival) together(u *scenario) ([]string, error) {
 	replies := make([]string, len(u.steps))
 	var waiting []int
 	for i, s := range u.steps {
-		c := p.cmd
+		c := &client{conn: p.cmd}
 		if s.client > 0 {
 			c = p.others[s.client-1]
 		}
@@ -376,7 +376,7 @@ func (p *peer) together(u *scenario) ([]string, error) {
 }
 
 // settled sends a command that may block, and returns when it has a reply or is blocked.
-func (p *peer) settled(c *client, argv []string) error {
+func (p *rival) settled(c *client, argv []string) error {
 	id, err := c.pipeline([][]string{{"CLIENT", "ID"}})
 	if err != nil {
 		return err
@@ -494,7 +494,7 @@ func (d *differ) payloads() (values, libraries []string) {
 
 // crosswise moves all values of the first databases to the other server, and
 // looks at them there. It is done when an episode ends.
-func (d *differ) crosswise(ours *peer, last bool) *mismatch {
+func (d *differ) crosswise(ours *rival, last bool) *mismatch {
 	if !last {
 		return nil
 	}
@@ -640,7 +640,7 @@ func TestDifferentialTransactions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	ours := &peer{dial: func() (net.Conn, error) { return srv.Dialer()(t.Context(), "", "") }}
+	ours := &rival{dial: func() (net.Conn, error) { return srv.Dialer()(t.Context(), "", "") }}
 	differs := func(blocks []block) (client int, got, want []string) {
 		theirs := make(chan [][]string, 1)
 		go func() { theirs <- d.real.perform(t, blocks) }()
@@ -688,8 +688,8 @@ var helloReply = regexp.MustCompile(`(?s)\$6\r\nserver\r\n.*?\$7\r\nmodules\r\n(
 
 // perform plays blocks with clients of their own, and returns what each of them receives. The
 // next block begins when the replies to the one before are there.
-func (p *peer) perform(t *testing.T, blocks []block) [][]string {
-	var clients [audience]*client
+func (p *rival) perform(t *testing.T, blocks []block) [][]string {
+	var clients [audience]*conn
 	var ids [audience]string
 	var received [audience][]string
 	// until sends lines and a last one, and reads up to its reply or the end of the connection.
@@ -740,7 +740,7 @@ func (p *peer) perform(t *testing.T, blocks []block) [][]string {
 			t.Fatal(err)
 		}
 		defer nc.Close()
-		clients[i] = &client{nc: nc, r: bufio.NewReader(nc)}
+		clients[i] = newConn(nc)
 		if i == 0 {
 			until(i, [][]string{{"FLUSHALL"}, {"CONFIG", "SET", "notify-keyspace-events", "KEA"}, {"CLIENT", "ID"}})
 		} else {

@@ -14,12 +14,8 @@ package server_test
 // A seed other than 0 repeats a run.
 
 import (
-	"bufio"
-	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"net"
@@ -363,71 +359,11 @@ func history(scenarios []scenario) string {
 	return b.String()
 }
 
-// peer is one of the two servers: a client and a listener to its events.
-type peer struct {
-	cmd, events *client
-	others      []*client
-	dial        func() (net.Conn, error)
-}
-
-func newPeer(cmd, events net.Conn) *peer {
-	return &peer{cmd: &client{nc: cmd, r: bufio.NewReaderSize(cmd, 64<<10)}, events: &client{nc: events, r: bufio.NewReader(events)}}
-}
-
-// ownPeer starts a zsetd server, which stops at the end of the test.
-func ownPeer(t testing.TB, o server.Options) *peer {
-	t.Helper()
-	srv, err := server.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { srv.Close() })
-	if err := srv.Ready(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	dial := func() net.Conn {
-		nc, err := srv.Dialer()(context.Background(), "", "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return nc
-	}
-	return newPeer(dial(), dial())
-}
-
-// pipeline sends command lines and returns their replies.
-func (p *peer) pipeline(lines [][]string) ([]string, error) { return p.cmd.pipeline(lines) }
-
-func (c *client) pipeline(lines [][]string) ([]string, error) {
-	var b []byte
-	for _, argv := range lines {
-		b = transcript.AppendCommand(b, argv)
-	}
-	sent := make(chan error, 1)
-	go func() { sent <- c.send(b) }()
-	replies := make([]string, 0, len(lines))
-	c.nc.SetReadDeadline(time.Now().Add(time.Minute))
-	var buf []byte
-	for i := range lines {
-		var err error
-		buf, err = transcript.ReadReply(c.r, buf[:0])
-		if err != nil {
-			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-				err = errors.New("the connection was closed")
-			}
-			return replies, fmt.Errorf("no reply to %q: %w (%d bytes %.80q)", lines[i], err, len(buf), buf)
-		}
-		replies = append(replies, string(buf))
-	}
-	return replies, <-sent
-}
-
-func (p *peer) do(argv ...string) string {
-	r, err := p.pipeline([][]string{argv})
-	if err != nil {
-		return err.Error()
-	}
-	return r[0]
+// rival is a server that plays scenarios.
+type rival struct {
+	*peer
+	others []*client
+	dial   func() (net.Conn, error)
 }
 
 const (
@@ -436,7 +372,7 @@ const (
 )
 
 // begin makes a peer empty and ready for an episode.
-func (p *peer) begin(version int) error {
+func (p *rival) begin(version int) error {
 	lines := append([][]string{{"RESET"}, {"HELLO", strconv.Itoa(version)}, {"FLUSHALL"}}, pristine()...)
 	if _, err := p.pipeline(lines); err != nil {
 		return err
@@ -464,7 +400,7 @@ func (p *peer) begin(version int) error {
 }
 
 // heard returns the events since the last call: "key event".
-func (p *peer) heard() ([]string, error) {
+func (p *rival) heard() ([]string, error) {
 	p.do("PUBLISH", endOfBatch, "")
 	var events []string
 	for {
@@ -490,7 +426,7 @@ func (p *peer) heard() ([]string, error) {
 // differ compares zsetd with a real redis-server.
 type differ struct {
 	t    *testing.T
-	real *peer
+	real *rival
 }
 
 // newDiffer starts the real redis-server.
@@ -499,7 +435,7 @@ func newDiffer(t *testing.T) *differ {
 		t.Skipf("Redis %s differs in the digits of doubles, and so in payloads and events: .ci/judges builds a newer one", judge)
 	}
 	real := startCompared(t)
-	d := &differ{t: t, real: newPeer(real(), real())}
+	d := &differ{t: t, real: &rival{peer: newPeer(real(), real())}}
 	d.real.dial = func() (net.Conn, error) { return net.Dial("unix", d.real.cmd.nc.RemoteAddr().String()) }
 	if r := d.real.do("CONFIG", "SET", "notify-keyspace-events", "KAnm"); r != "+OK\r\n" {
 		t.Fatalf("redis-server: %q", r)
@@ -576,10 +512,10 @@ func (d *differ) play(scenarios []scenario, version, batch int) *mismatch {
 		}
 		return nc
 	}
-	ours := newPeer(dial(), dial())
+	ours := &rival{peer: newPeer(dial(), dial())}
 	ours.dial = func() (net.Conn, error) { return srv.Dialer()(d.t.Context(), "", "") }
 	defer ours.leave()
-	for _, p := range []*peer{ours, d.real} {
+	for _, p := range []*rival{ours, d.real} {
 		if err := p.begin(version); err != nil {
 			d.t.Fatal(err)
 		}
@@ -604,7 +540,7 @@ func (d *differ) play(scenarios []scenario, version, batch int) *mismatch {
 	return nil
 }
 
-func (d *differ) batch(ours *peer, scenarios []scenario, version int) *mismatch {
+func (d *differ) batch(ours *rival, scenarios []scenario, version int) *mismatch {
 	for i := 0; i < len(scenarios); {
 		var m *mismatch
 		end := i
@@ -634,7 +570,7 @@ func (d *differ) batch(ours *peer, scenarios []scenario, version int) *mismatch 
 }
 
 // plain plays scenarios in one go.
-func (d *differ) plain(ours *peer, scenarios []scenario) *mismatch {
+func (d *differ) plain(ours *rival, scenarios []scenario) *mismatch {
 	var lines [][]string
 	for _, u := range scenarios {
 		for _, s := range u.steps {
@@ -871,7 +807,7 @@ func withoutTimes(v any) any {
 }
 
 // events compares the keyspace events of a batch.
-func (d *differ) events(ours *peer, scenarios []scenario) *mismatch {
+func (d *differ) events(ours *rival, scenarios []scenario) *mismatch {
 	got, err := ours.heard()
 	if err != nil {
 		return &mismatch{name: "events", text: "\t" + err.Error(), scenario: len(scenarios) - 1}
@@ -908,7 +844,7 @@ func (d *differ) events(ours *peer, scenarios []scenario) *mismatch {
 }
 
 // state compares all keys.
-func (d *differ) state(ours *peer, last int) *mismatch {
+func (d *differ) state(ours *rival, last int) *mismatch {
 	differs := func(db int, key string, what string, got, want any) *mismatch {
 		return &mismatch{
 			name: "state: " + what, scenario: last, keys: []string{key},

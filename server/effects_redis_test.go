@@ -48,7 +48,7 @@ func TestEffects(t *testing.T) {
 		t: t, srv: srv, d: srv.Direct(), reader: srv.Direct(), r: rand.New(rand.NewPCG(seed, 1)),
 		nc: nc, replies: bufio.NewReaderSize(nc, 64<<10),
 	}
-	d := &differ{t: t, real: newPeer(real(), real())}
+	d := &differ{t: t, real: &rival{peer: newPeer(real(), real())}}
 	f.g = newGenerator(rand.New(rand.NewPCG(seed, 0)), slices.DeleteFunc(srv.Commands(), func(c *protocol.Command) bool { return !hasEffects(c) }))
 	f.g.payloads, f.g.libraries = d.payloads()
 	d.real.do("FLUSHALL")

@@ -1,11 +1,9 @@
 package server
 
 import (
-	"crypto/x509"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"testing"
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -16,14 +14,6 @@ import (
 
 	"github.com/zsetd/zsetd/server/internal/engine/enginetest"
 )
-
-// Certificates makes an authority and a certificate in a directory of the test, and
-// returns the parameters of servers that use them.
-func Certificates(t *testing.T) map[string]string {
-	p := enginetest.NewPKI(t, t.TempDir(), "ca")
-	p.Issue("server", new(x509.Certificate))
-	return p.Config()
-}
 
 // HoldFiles keeps the server from writing to its file until release is called.
 func (srv *Server) HoldFiles() (release func()) { return srv.engine.Keeper.HoldFiles() }
@@ -229,16 +219,4 @@ func (srv *Server) Untouched(key string) bool {
 	defer srv.engine.Mu.Unlock()
 	e := srv.engine.Keys.DB(0).Stored(protocol.BytesOf(key))
 	return e != nil && e.Deadline() != 0 && e.Deadline() < srv.engine.Keys.Now()
-}
-
-// KillLink kills the sessions of the links to the primary, and calls then before the turn ends.
-func (srv *Server) KillLink(then func()) {
-	srv.engine.Mu.Lock()
-	defer srv.engine.Mu.Unlock() // also if then fails the test
-	for _, s := range srv.engine.Sessions {
-		if s.Primary {
-			s.Kill()
-		}
-	}
-	then()
 }

@@ -58,7 +58,7 @@ func TestHyperLogLogAsRedis(t *testing.T) {
 	}
 	for i, line := range lines {
 		if got[i] != want[i] {
-			t.Fatalf("%.100q (line %d)\nredis:\n%s\nzsetd:\n%s", line, i, clipped(want[i]), clipped(got[i]))
+			t.Fatalf("%.100q (line %d)\nredis: %.2000q\nzsetd: %.2000q", line, i, want[i], got[i])
 		}
 	}
 }

@@ -195,7 +195,7 @@ func readJudged(t testing.TB, name string) (about string, values map[string]*rec
 }
 
 // record writes the files of a server.
-func (n newer) record(t *testing.T) {
+func record(t *testing.T, n newer) {
 	dir, err := filepath.Abs(filepath.Join("testdata", "judges"))
 	if err != nil {
 		t.Fatal(err)
@@ -250,7 +250,7 @@ func TestJudgesRecorded(t *testing.T) {
 		t.Run(n.name, func(t *testing.T) {
 			ran++
 			if *recordJudges {
-				n.record(t)
+				record(t, n)
 			}
 			about, values := readJudged(t, n.name)
 			ours := ownPeer(t, server.Options{})

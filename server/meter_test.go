@@ -5,13 +5,36 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
+
+// metered is a server that counts what its commands cost.
+type metered struct {
+	*peer
+	t *testing.T
+}
+
+func newMetered(t *testing.T, config map[string]string) *metered {
+	t.Helper()
+	config["enable-debug-command"] = "yes"
+	return &metered{ownPeer(t, server.Options{Config: config}), t}
+}
+
+// run runs command lines; none may fail.
+func (m *metered) run(lines ...string) {
+	m.t.Helper()
+	for _, line := range lines {
+		if r := m.do(strings.Fields(line)...); strings.HasPrefix(r, "-") {
+			m.t.Fatalf("%s: %s", line, r)
+		}
+	}
+}
 
 // TestHotKeys: HOTKEYS measures the keys of single commands, of transactions and of scripts,
 // in a pipeline, too, and reports the bytes that Redis reports.
 func TestHotKeys(t *testing.T) {
-	n := zsetdNode(t, nil)
+	n := newMetered(t, map[string]string{})
 	n.run("HOTKEYS START METRICS 2 CPU NET")
 	n.run("SET a b", "GET a")
 	n.do("MGET", "a", "b", "c")
@@ -58,7 +81,7 @@ func TestHotKeys(t *testing.T) {
 // TestSlotStats: CLUSTER SLOT-STATS counts commands by the slot of their keys: bytes as they
 // were sent and replied, keys, and time; those of transactions with EXEC.
 func TestSlotStats(t *testing.T) {
-	n := zsetdNode(t, map[string]string{"cluster-enabled": "yes", "cluster-slot-stats-enabled": "yes"})
+	n := newMetered(t, map[string]string{"cluster-enabled": "yes", "cluster-slot-stats-enabled": "yes"})
 	const slot = "12539" // of "key"
 	stats := func() (in, out int64, rest string) {
 		t.Helper()
@@ -122,7 +145,7 @@ func TestSlotStats(t *testing.T) {
 // TestHotKeysOfSlots checks what HOTKEYS refuses in a cluster, and that it measures the slots that
 // it is given, apart from all others.
 func TestHotKeysOfSlots(t *testing.T) {
-	n := zsetdNode(t, map[string]string{"cluster-enabled": "yes", "cluster-require-full-coverage": "no"})
+	n := newMetered(t, map[string]string{"cluster-enabled": "yes", "cluster-require-full-coverage": "no"})
 	n.run("CLUSTER DELSLOTS 10000")
 	for line, want := range map[string]string{
 		"HOTKEYS START METRICS 2 NET NET":                       "METRICS NET defined more than once!",

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/engine/enginetest"
 	"github.com/zsetd/zsetd/server/internal/transcript"
 	"github.com/zsetd/zsetd/server/servertest"
 	"github.com/zsetd/zsetd/server/servertest/port"
@@ -310,18 +311,18 @@ func TestFailoverRefused(t *testing.T) {
 // CAPA that they understand REDIRECT: in transactions, with READONLY, and while they wait.
 func TestRedirection(t *testing.T) {
 	primary, replica := zsetdNode(t, nil), zsetdNode(t, nil)
-	dial := func() *client {
+	dial := func() *conn {
 		nc, err := net.Dial("tcp", replica.addr)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { nc.Close() })
-		c := &client{nc: nc, r: bufio.NewReader(nc)}
+		c := newConn(nc)
 		c.roundtrip(t, "CLIENT", "CAPA", "redirect")
 		return c
 	}
 	elsewhere := "-REDIRECT " + primary.addr + "\r\n"
-	expect := func(c *client, line, want string) {
+	expect := func(c *conn, line, want string) {
 		t.Helper()
 		if got := c.roundtrip(t, strings.Fields(line)...); got != want {
 			t.Errorf("%s: %q, want %q", line, got, want)
@@ -332,7 +333,7 @@ func TestRedirection(t *testing.T) {
 	expect(c, "SET a 1", "+QUEUED\r\n")
 	const forced = "-UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)\r\n"
 	waits := []struct {
-		c          *client
+		c          *conn
 		readonly   bool
 		line, want string
 	}{
@@ -396,7 +397,7 @@ func TestBlockedClientsOutliveFailover(t *testing.T) {
 			state, line   string
 			wait          bool // it is sent before the failover
 			want, refused string
-			c             *client
+			c             *conn
 		}{
 			{line: "BLPOP plain 0", wait: true, want: forced, refused: "*2\r\n$5\r\nplain\r\n$1\r\na\r\n"},
 			{state: "CLIENT CAPA redirect", line: "BLPOP able 0", wait: true, want: redirected, refused: "*2\r\n$4\r\nable\r\n$1\r\na\r\n"},
@@ -414,7 +415,7 @@ func TestBlockedClientsOutliveFailover(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { nc.Close() })
-				c.c = &client{nc: nc, r: bufio.NewReader(nc)}
+				c.c = newConn(nc)
 				for line := range strings.SplitSeq(c.state, ";") {
 					if line != "" {
 						c.c.roundtrip(t, strings.Fields(line)...)
@@ -479,7 +480,7 @@ func TestScriptSeesReplicaLeave(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	c := &client{nc: nc, r: bufio.NewReader(nc)}
+	c := newConn(nc)
 	script := `redis.call('SET', 'a', 'b') while not string.find(redis.call('INFO', 'replication'), 'connected_slaves:0') do end return 'left'`
 	if err := c.send(transcript.AppendCommand(nil, []string{"EVAL", script, "0"})); err != nil {
 		t.Fatal(err)
@@ -570,11 +571,19 @@ func TestWaitInTransaction(t *testing.T) {
 // TestKilledLinkHangsUp: the primary learns that a link was killed while the turn that has
 // killed it goes on, as one does with DEBUG SLEEP.
 func TestKilledLinkHangsUp(t *testing.T) {
-	primary, replica := zsetdNode(t, nil), zsetdNode(t, nil)
-	replica.follow(primary)
-	replica.srv.KillLink(func() {
-		wait.Until(t, "the primary has noticed, though the turn goes on", func() bool { return primary.info("connected_slaves") == "0" })
-	})
+	primary := zsetdNode(t, nil)
+	host, port, _ := net.SplitHostPort(primary.addr)
+	replica, _ := enginetest.Start(t, nil)
+	enginetest.Must(t, replica, "REPLICAOF "+host+" "+port)
+	wait.Until(t, "the replica is linked", func() bool { return enginetest.Info(t, replica, "master_link_status") == "up" })
+	replica.Mu.Lock()
+	defer replica.Mu.Unlock() // also if the wait fails the test
+	for _, s := range replica.Sessions {
+		if s.Primary {
+			s.Kill()
+		}
+	}
+	wait.Until(t, "the primary has noticed, though the turn goes on", func() bool { return primary.info("connected_slaves") == "0" })
 }
 
 // TestExpiryOnReplica checks that a replica hides an expired key at once, and removes it

@@ -179,9 +179,9 @@ func (x *replicas) compare(history []string) {
 	x.t.Helper()
 	var difference string
 	equal := func() bool {
-		want, _ := x.peers[0].contents(x.version > judge)
+		want, _ := contents(x.peers[0], x.version > judge)
 		for i, p := range x.peers[1:] {
-			got, err := p.contents(x.version > judge)
+			got, err := contents(p, x.version > judge)
 			if difference = firstDifference(want, got); err != nil || difference != "" {
 				difference = fmt.Sprintf("replica %d (%s) of %s: %s %v", i+1, x.names[i+1], x.names[0], difference, err)
 				return false
@@ -234,7 +234,7 @@ func firstDifference(want, got map[string]string) string {
 
 // contents returns the keys of all databases with their values and deadlines, with fields
 // those of fields of hashes, too, and the libraries of functions.
-func (p *peer) contents(fields bool) (map[string]string, error) {
+func contents(p *peer, fields bool) (map[string]string, error) {
 	all := map[string]string{}
 	valueReaders := map[string]valueReader{
 		"string": {[]string{"GET"}, 0}, "list": {[]string{"LRANGE", "0", "-1"}, 0}, "set": {[]string{"SMEMBERS"}, 1},
@@ -242,12 +242,12 @@ func (p *peer) contents(fields bool) (map[string]string, error) {
 	}
 	c := p.events // its database is not that of the commands
 	for db := range databases {
-		replies, err := c.decoded([]string{"SELECT", strconv.Itoa(db)}, []string{"KEYS", "*"})
+		replies, err := decoded(c, []string{"SELECT", strconv.Itoa(db)}, []string{"KEYS", "*"})
 		if err != nil {
 			return nil, err
 		}
 		for _, key := range sorted(replies[1], 1) {
-			kind, err := c.decoded([]string{"TYPE", key})
+			kind, err := decoded(c, []string{"TYPE", key})
 			if err != nil {
 				return nil, err
 			}
@@ -261,7 +261,7 @@ func (p *peer) contents(fields bool) (map[string]string, error) {
 			case word == "stream":
 				lines = append(lines, []string{"XINFO", "STREAM", key, "FULL", "COUNT", "0"})
 			case word == "hash" && fields:
-				names, err := c.decoded([]string{"HKEYS", key})
+				names, err := decoded(c, []string{"HKEYS", key})
 				if err != nil {
 					return nil, err
 				}
@@ -269,7 +269,7 @@ func (p *peer) contents(fields bool) (map[string]string, error) {
 					lines = append(lines, slices.Concat([]string{"HPEXPIRETIME", key, "FIELDS", strconv.Itoa(len(names))}, names))
 				}
 			}
-			values, err := c.decoded(lines...)
+			values, err := decoded(c, lines...)
 			if err != nil {
 				return nil, err
 			}
@@ -284,7 +284,7 @@ func (p *peer) contents(fields bool) (map[string]string, error) {
 			all[fmt.Sprintf("database %d, %q", db, key)] = text
 		}
 	}
-	list, err := c.decoded([]string{"FUNCTION", "LIST", "WITHCODE"})
+	list, err := decoded(c, []string{"FUNCTION", "LIST", "WITHCODE"})
 	if err == nil {
 		all["functions"] = libraries(list[0])
 	}
@@ -292,7 +292,7 @@ func (p *peer) contents(fields bool) (map[string]string, error) {
 }
 
 // decoded sends command lines and returns their replies.
-func (c *client) decoded(lines ...[]string) ([]any, error) {
+func decoded(c *conn, lines ...[]string) ([]any, error) {
 	replies, err := c.pipeline(lines)
 	if err != nil {
 		return nil, err

@@ -86,16 +86,6 @@ func (p *pair) linked() {
 	})
 }
 
-// info returns a field of a peer's INFO.
-func (p *peer) info(field string) string {
-	for line := range strings.Lines(p.do("INFO", "everything")) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && name == field {
-			return value
-		}
-	}
-	return ""
-}
-
 // run runs command lines at the primary; none may fail.
 func (p *pair) run(lines ...string) {
 	p.t.Helper()
@@ -263,7 +253,7 @@ func TestWaitForReplicas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &client{nc: nc, r: bufio.NewReader(nc)}
+		c := newConn(nc)
 		clients.Go(func() {
 			defer nc.Close()
 			key := fmt.Sprint("c", n)

@@ -1,18 +1,22 @@
 package server_test
 
 import (
+	"crypto/x509"
 	"maps"
 	"net"
 	"testing"
 
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/engine/enginetest"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // TestReplicationWithTLS checks that zsetd and redis-server follow each other over TLS,
 // with certificates on both sides and the password of a user.
 func TestReplicationWithTLS(t *testing.T) {
-	certificates := server.Certificates(t)
+	p := enginetest.NewPKI(t, t.TempDir(), "ca")
+	p.Issue("server", new(x509.Certificate))
+	certificates := p.Config()
 	config := map[string]string{"tls-replication": "yes", "tls-auth-clients": "yes", "masteruser": "copier", "masterauth": "wrong", "requirepass": "secret"}
 	maps.Copy(config, certificates)
 	zsetd := func(t *testing.T) *node {

@@ -14,9 +14,7 @@ package server_test
 // Both flags together record the replies of a real redis-server; items marked @zsetd are kept.
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -26,6 +24,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -51,10 +50,8 @@ var transcriptModes = []string{
 	"redcon",    // as pipelined, through a redcon server
 }
 
-const (
-	patience = time.Minute            // for a reply that must come
-	silence  = 100 * time.Millisecond // after which a recording goes on without a reply
-)
+// silence is the time after which a recording goes on without a reply.
+const silence = 100 * time.Millisecond
 
 func TestTranscripts(t *testing.T) {
 	rerun.Skip(t)
@@ -180,7 +177,7 @@ func judgeTranscripts(t *testing.T, judge newer, names ...string) {
 			t.Errorf("%s: no sections", name)
 		}
 	}
-	atOnce(t, tests)
+	allAtOnce(t, tests)
 }
 
 // player runs a section.
@@ -194,13 +191,11 @@ type player struct {
 }
 
 type client struct {
-	nc        net.Conn
-	r         *bufio.Reader
+	*conn
 	open      bool // a transaction
 	watching  bool
 	listening bool // has subscribed, monitors or the like: no MULTI around commands
 	owes      int  // commands sent whose reply is still to come
-	closed    bool
 }
 
 func runSection(t *testing.T, f *transcript.File, s *transcript.Section, mode string, record bool) {
@@ -306,41 +301,7 @@ func (p *player) dial() *client {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return &client{nc: nc, r: bufio.NewReader(nc)}
-}
-
-func (c *client) send(b []byte) error {
-	c.nc.SetWriteDeadline(time.Now().Add(patience))
-	_, err := c.nc.Write(b)
-	return err
-}
-
-// receive returns the next reply, encoded, or closed.
-func (c *client) receive(wait time.Duration) (string, error) {
-	c.nc.SetReadDeadline(time.Now().Add(wait))
-	// Nothing is consumed when nothing comes in time.
-	if _, err := c.r.Peek(1); err != nil {
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return "", err
-		}
-		c.closed = true
-		return transcript.Closed, nil
-	}
-	c.nc.SetReadDeadline(time.Now().Add(patience))
-	b, err := transcript.ReadReply(c.r, nil)
-	return string(b), err
-}
-
-func (c *client) roundtrip(t *testing.T, words ...string) string {
-	t.Helper()
-	if err := c.send(transcript.AppendCommand(nil, words)); err != nil {
-		t.Fatal(err)
-	}
-	r, err := c.receive(patience)
-	if err != nil {
-		t.Fatalf("%s: %v", words, err)
-	}
-	return r
+	return &client{conn: newConn(nc)}
 }
 
 // play runs the items of a section and compares.
@@ -799,4 +760,14 @@ func (p *player) record(s *transcript.Section) {
 			delete(p.clients, n)
 		}
 	}
+}
+
+// allAtOnce runs subtests, of which each spends most of its time waiting, all at once. With
+// t.Parallel, as many would run as there are cores.
+func allAtOnce(t *testing.T, tests map[string]func(*testing.T)) {
+	var all sync.WaitGroup
+	for name, test := range tests {
+		all.Go(func() { t.Run(name, test) })
+	}
+	all.Wait()
 }
