@@ -10,6 +10,8 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/servertest/rerun"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // oddLines are command lines whose keys are hard to find: repeated options, options in
@@ -183,7 +185,7 @@ func protocolArgs(line string) (argv [][]byte) {
 // TestComparingNeedsRightToRead checks that commands that compare a value need the right
 // to read the key.
 func TestComparingNeedsRightToRead(t *testing.T) {
-	say := ours(t)
+	say := judge.Ours(t)
 	for _, argv := range [][]string{
 		{"SET", "v", "secret"}, {"ZADD", "z", "5", "m"}, {"ACL", "SETUSER", "w", "on", "nopass", "+@all", "%W~*"},
 		{"ACL", "SETUSER", "rw", "on", "nopass", "+@all", "~*"},

@@ -13,6 +13,8 @@ import (
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/servertest"
 	"github.com/zsetd/zsetd/server/servertest/wait"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // TestDroppedClientFlags checks the flags of clients whose user is deleted: CLIENT LIST
@@ -27,7 +29,7 @@ func TestDroppedClientFlags(t *testing.T) {
 		t.Cleanup(func() { nc.Close() })
 		return nc
 	}
-	dials := []func() net.Conn{ours, startRedis(t)}
+	dials := []func() net.Conn{ours, judge.Start(t)}
 	fill := strings.Repeat("GET big\r\n", 100) // more than sockets hold
 	for _, c := range []struct{ name, send, flags string }{
 		{"idle", "", "A"},
@@ -109,7 +111,7 @@ func (c *lineClient) reply() any {
 // in it.
 func TestClientConditions(t *testing.T) {
 	srv := servertest.Run(t, server.Options{Config: map[string]string{"user": "other on nopass ~* &* +@all"}})
-	n := newPeer(dialTCP(t, srv.Addr()), dialTCP(t, srv.Addr()))
+	n := judge.NewPeer(dialTCP(t, srv.Addr()), dialTCP(t, srv.Addr()))
 	for _, one := range []struct{ setup, condition string }{
 		{"CLIENT SETNAME mine", "NAME mine"},
 		{"CLIENT SETINFO lib-name mine", "LIB-NAME mine"},
@@ -137,7 +139,7 @@ func TestClientConditions(t *testing.T) {
 			t.Fatal(one.setup, reply, err)
 		}
 		words := strings.Fields(one.condition)
-		list := func(words ...string) string { return n.do(append([]string{"CLIENT", "LIST"}, words...)...) }
+		list := func(words ...string) string { return n.Do(append([]string{"CLIENT", "LIST"}, words...)...) }
 		if got := list(words...); strings.Count(got, "id=") != 1 || !strings.Contains(got, "id="+mine+" ") {
 			t.Errorf("LIST %s: %q, want %s alone", one.condition, got, mine)
 		}
@@ -147,7 +149,7 @@ func TestClientConditions(t *testing.T) {
 		if one.setup == "PING" { // the condition of old, without a name
 			words = []string{nc.LocalAddr().String()}
 		}
-		if got := n.do(append([]string{"CLIENT", "KILL"}, words...)...); got != ":1\r\n" && (got != "+OK\r\n" || len(words) != 1) {
+		if got := n.Do(append([]string{"CLIENT", "KILL"}, words...)...); got != ":1\r\n" && (got != "+OK\r\n" || len(words) != 1) {
 			t.Errorf("KILL %s: %q", one.condition, got)
 		}
 		if _, err := io.Copy(io.Discard, r); err != nil {

@@ -1,9 +1,7 @@
 package server_test
 
 import (
-	"bufio"
 	"fmt"
-	"net"
 	"os"
 	"regexp"
 	"slices"
@@ -11,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server"
-	"github.com/zsetd/zsetd/server/internal/transcript"
 	"github.com/zsetd/zsetd/server/servertest/rerun"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // newerFacts are the commands whose facts are those of a later Redis than 7.0, each with
@@ -55,45 +53,12 @@ func ownFacts() map[string]string {
 	}
 }
 
-// asker returns a function that sends a command and waits for the reply.
-func asker(t *testing.T, nc net.Conn) func(args ...string) any {
-	t.Cleanup(func() { nc.Close() })
-	r := bufio.NewReader(nc)
-	return func(args ...string) any {
-		t.Helper()
-		if _, err := nc.Write(transcript.AppendCommand(nil, args)); err != nil {
-			t.Fatal(err)
-		}
-		v, err := protocol.DecodeFrom(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
-// ours returns an asker of a new zsetd.
-func ours(t *testing.T) func(args ...string) any { return oursWith(t, nil) }
-
-func oursWith(t *testing.T, config map[string]string) func(args ...string) any {
-	srv, err := server.New(server.Options{Config: config})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { srv.Close() })
-	nc, err := srv.Dialer()(t.Context(), "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return asker(t, nc)
-}
-
 // TestFactsAsRedis: COMMAND INFO and COMMAND DOCS answer for every command and
 // subcommand that the judge has as the judge does, in both dialects. Sentences are
 // compared only in their places: their words differ, as TestSentences checks.
 func TestFactsAsRedis(t *testing.T) {
 	rerun.Skip(t)
-	redis, zsetd := asker(t, startNewer(t)()), ours(t)
+	redis, zsetd := judge.Asker(t, judge.StartNewer(t)()), judge.Ours(t)
 	own := ownFacts()
 	for _, version := range []string{"2", "3"} {
 		redis("HELLO", version)
@@ -206,7 +171,7 @@ func shape(v any) string { return strings.ReplaceAll(fmt.Sprintf("%#v", v), "int
 // TestGetKeysAsRedis sends the lines of the protocol package's recording.
 func TestGetKeysAsRedis(t *testing.T) {
 	rerun.Skip(t)
-	zsetd := ours(t)
+	zsetd := judge.Ours(t)
 	data, err := os.ReadFile("../protocol/testdata/getkeys.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -250,7 +215,7 @@ func TestGetKeysAsRedis(t *testing.T) {
 // TestInfoFields: INFO has the sections of Redis 8.6, in its order, with its fields, in its
 // order, written as it writes them.
 func TestInfoFields(t *testing.T) {
-	redis, zsetd := asker(t, startNewer(t)()), ours(t)
+	redis, zsetd := judge.Asker(t, judge.StartNewer(t)()), judge.Ours(t)
 	absent := map[string]string{
 		"module":    "there are none",
 		"listener1": "the judge has a Unix socket",
@@ -293,13 +258,13 @@ func TestInfoFields(t *testing.T) {
 
 // TestMemoryStatsFields: MEMORY STATS has the fields of the judge, in its order.
 func TestMemoryStatsFields(t *testing.T) {
-	for dialect, path := range map[string]string{"redis": newerServers()[0].path(t), "valkey": newerServers()[1].path(t)} {
+	for dialect, path := range map[string]string{"redis": judge.NewerServers()[0].Path(t), "valkey": judge.NewerServers()[1].Path(t)} {
 		if path == "" {
 			t.Logf("the server of the dialect %s is not installed", dialect)
 			continue
 		}
 		var fields [2]string
-		for i, ask := range []func(...string) any{oursWith(t, map[string]string{"dialect": dialect}), asker(t, startJudge(t, path)())} {
+		for i, ask := range []func(...string) any{judge.OursWith(t, map[string]string{"dialect": dialect}), judge.Asker(t, judge.StartProgram(t, path)())} {
 			ask("SET", "k", "v", "EX", "100")
 			stats := ask("MEMORY", "STATS").([]any)
 			for j := 0; j < len(stats); j += 2 {
@@ -367,7 +332,7 @@ func onlyIn(got, want []string) string {
 // TestClientListFields: the fields of CLIENT LIST and their order are those of Redis 8.6, with
 // capa, a field of Valkey, at the end.
 func TestClientListFields(t *testing.T) {
-	redis, zsetd := asker(t, startNewer(t)()), ours(t)
+	redis, zsetd := judge.Asker(t, judge.StartNewer(t)()), judge.Ours(t)
 	names := func(line any) string {
 		return regexp.MustCompile(`=[^ ]*`).ReplaceAllString(strings.TrimSuffix(line.(string), "\n"), "")
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/internal/transcript"
 	"github.com/zsetd/zsetd/server/servertest/wait"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // TestDialectOfValkey sends lines to a server with the dialect of Valkey and, where it is
@@ -91,7 +93,7 @@ func TestDialectOfValkey(t *testing.T) {
 			"-ERR Function already exists in the library"},
 		{"XREAD COUNT 1 STREAMS a", "-ERR Unbalanced 'xread' list of streams: for each stream key an ID or '$' must be specified."},
 	}
-	compare := func(t *testing.T, p *peer) {
+	compare := func(t *testing.T, p *judge.Peer) {
 		for _, x := range exchanges {
 			words := strings.Fields(x.line)
 			if strings.Contains(x.line, `"`) {
@@ -100,7 +102,7 @@ func TestDialectOfValkey(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got := strings.ReplaceAll(strings.TrimSuffix(p.do(words...), "\r\n"), "\r\n", "\n")
+			got := strings.ReplaceAll(strings.TrimSuffix(p.Do(words...), "\r\n"), "\r\n", "\n")
 			if !strings.Contains(x.reply, "\n") {
 				got, _, _ = strings.Cut(got, "\n")
 			}
@@ -108,33 +110,33 @@ func TestDialectOfValkey(t *testing.T) {
 				t.Errorf("%s: %q; want %q", x.line, got, x.reply)
 			}
 		}
-		p.events.roundtrip(t, "HELLO", "3")
-		if got := p.events.roundtrip(t, "COMMAND", "INFO", "ping"); !strings.HasSuffix(got, "~0\r\n*0\r\n") {
+		p.Events.RoundTrip(t, "HELLO", "3")
+		if got := p.Events.RoundTrip(t, "COMMAND", "INFO", "ping"); !strings.HasSuffix(got, "~0\r\n*0\r\n") {
 			t.Errorf("the subcommands of a command without any: %q", got)
 		}
 		for _, raw := range []struct{ request, reply string }{
 			{"ECHO a\"b\"'c'\r\n", "$3\r\nabc\r\n"},
 			{"*1\r\n$4\r\nPINGxx", "-ERR Protocol error: invalid CRLF in request\r\n"},
 		} {
-			if err := p.events.send([]byte(raw.request)); err != nil {
+			if err := p.Events.Send([]byte(raw.request)); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := p.events.receive(patience); got != raw.reply {
+			if got, err := p.Events.Receive(judge.Patience); got != raw.reply {
 				t.Errorf("%q: %q, %v; want %q", raw.request, got, err, raw.reply)
 			}
 		}
 	}
 	t.Run("zsetd", func(t *testing.T) {
-		p := ownPeer(t, server.Options{Config: map[string]string{"dialect": "valkey"}})
+		p := judge.Own(t, server.Options{Config: map[string]string{"dialect": "valkey"}})
 		compare(t, p)
-		if got := p.do("CLIENT", "INFO"); !strings.Contains(got, " qbuf=0 ") {
+		if got := p.Do("CLIENT", "INFO"); !strings.Contains(got, " qbuf=0 ") {
 			t.Errorf("a client without other commands: %s", got)
 		}
-		if got := p.do("FUNCTION", "LOAD", "#!lua name=x\nredis.register_function('f', function() end)"); got != "$1\r\nx\r\n" {
+		if got := p.Do("FUNCTION", "LOAD", "#!lua name=x\nredis.register_function('f', function() end)"); got != "$1\r\nx\r\n" {
 			t.Errorf("a library that uses the table redis: %q", got)
 		}
 	})
-	t.Run("Valkey", func(t *testing.T) { compare(t, newerServers()[1].start(t)) })
+	t.Run("Valkey", func(t *testing.T) { compare(t, judge.NewerServers()[1].Start(t)) })
 }
 
 // TestEventsOfValkey compares events, and how calls count that another client has ended, with
@@ -175,11 +177,11 @@ func TestLoginOfValkey(t *testing.T) {
 		compare(t, conn)
 	})
 	t.Run("Valkey", func(t *testing.T) {
-		path := newerServers()[1].path(t)
+		path := judge.NewerServers()[1].Path(t)
 		if path == "" {
 			t.Skip("Valkey is not installed")
 		}
-		compare(t, startJudge(t, path, "--requirepass", "secret")())
+		compare(t, judge.StartProgram(t, path, "--requirepass", "secret")())
 	})
 }
 
@@ -202,16 +204,16 @@ func TestEventsOfValkey(t *testing.T) {
 		{"HSET h f v g w", "hset h"},
 		{"HSETEX h PXAT 1 FIELDS 1 f v", "hset h, hexpire h, hexpired h"},
 	}
-	compare := func(t *testing.T, p *peer) {
-		p.do("CONFIG", "SET", "notify-keyspace-events", "EA")
-		p.events.roundtrip(t, "PSUBSCRIBE", "__keyevent*")
-		p.events.roundtrip(t, "SUBSCRIBE", endOfBatch)
+	compare := func(t *testing.T, p *judge.Peer) {
+		p.Do("CONFIG", "SET", "notify-keyspace-events", "EA")
+		p.Events.RoundTrip(t, "PSUBSCRIBE", "__keyevent*")
+		p.Events.RoundTrip(t, "SUBSCRIBE", endOfBatch)
 		for _, x := range exchanges {
-			p.do(strings.Fields(x.line)...)
-			p.do("PUBLISH", endOfBatch, "")
+			p.Do(strings.Fields(x.line)...)
+			p.Do("PUBLISH", endOfBatch, "")
 			var events []string
 			for {
-				r, err := p.events.receive(patience)
+				r, err := p.Events.Receive(judge.Patience)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -226,26 +228,26 @@ func TestEventsOfValkey(t *testing.T) {
 				t.Errorf("%s: %q; want %q", x.line, got, x.events)
 			}
 		}
-		p.events.roundtrip(t, "RESET")
-		_, id, _ := strings.Cut(strings.TrimSpace(p.events.roundtrip(t, "CLIENT", "ID")), ":")
-		if err := p.events.send([]byte("BLPOP none 0\r\n")); err != nil {
+		p.Events.RoundTrip(t, "RESET")
+		_, id, _ := strings.Cut(strings.TrimSpace(p.Events.RoundTrip(t, "CLIENT", "ID")), ":")
+		if err := p.Events.Send([]byte("BLPOP none 0\r\n")); err != nil {
 			t.Fatal(err)
 		}
-		wait.Until(t, "the client is blocked", func() bool { return p.info("blocked_clients") == "1" })
-		p.do("CLIENT", "UNBLOCK", id, "ERROR")
-		if got := p.do("INFO", "commandstats"); !strings.Contains(got, "rejected_calls=1,failed_calls=0\r\n") {
+		wait.Until(t, "the client is blocked", func() bool { return p.Info("blocked_clients") == "1" })
+		p.Do("CLIENT", "UNBLOCK", id, "ERROR")
+		if got := p.Do("INFO", "commandstats"); !strings.Contains(got, "rejected_calls=1,failed_calls=0\r\n") {
 			t.Errorf("BLPOP that CLIENT UNBLOCK ends: %s", got)
 		}
-		p.do("CONFIG", "RESETSTAT")
+		p.Do("CONFIG", "RESETSTAT")
 		for i := range 128 {
-			p.do("EVAL", "return redis.error_reply(ARGV[1] .. ' x')", "0", strconv.Itoa(i))
+			p.Do("EVAL", "return redis.error_reply(ARGV[1] .. ' x')", "0", strconv.Itoa(i))
 		}
-		p.do("EVAL", "return 1 + {}", "0")
-		p.do("EVAL", "return redis.error_reply('LAST x')", "0")
-		p.do("EVALSHA", "abc", "0")
-		p.do("EVAL", "return redis.call('LPOP', 'none', 'x')", "0")
-		p.do("EVAL", "x(", "0")
-		got := p.do("INFO", "errorstats")
+		p.Do("EVAL", "return 1 + {}", "0")
+		p.Do("EVAL", "return redis.error_reply('LAST x')", "0")
+		p.Do("EVALSHA", "abc", "0")
+		p.Do("EVAL", "return redis.call('LPOP', 'none', 'x')", "0")
+		p.Do("EVAL", "x(", "0")
+		got := p.Do("INFO", "errorstats")
 		for _, want := range []string{"OVERFLOW:count=2", "stat_127:count=1", "NOSCRIPT:count=1", "_ERR:count=2"} {
 			if !strings.Contains(got, want+"\r\n") {
 				t.Errorf("errors after 128 codes: %s; want %s", got, want)
@@ -253,7 +255,7 @@ func TestEventsOfValkey(t *testing.T) {
 		}
 	}
 	t.Run("zsetd", func(t *testing.T) {
-		compare(t, ownPeer(t, server.Options{Config: map[string]string{"dialect": "valkey"}}))
+		compare(t, judge.Own(t, server.Options{Config: map[string]string{"dialect": "valkey"}}))
 	})
-	t.Run("Valkey", func(t *testing.T) { compare(t, newerServers()[1].start(t)) })
+	t.Run("Valkey", func(t *testing.T) { compare(t, judge.NewerServers()[1].Start(t)) })
 }

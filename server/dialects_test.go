@@ -10,6 +10,8 @@ import (
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/internal/transcript"
 	"github.com/zsetd/zsetd/server/servertest/rerun"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // TestDialectsAsRedis sends what the transcripts hold to zsetd and to
@@ -40,7 +42,7 @@ func TestDialectsAsRedis(t *testing.T) {
 			}
 			for _, mode := range []string{"plain", "resp3"} {
 				t.Run(mode, func(t *testing.T) {
-					redis := startNewer(t, "--enable-debug-command", "yes")
+					redis := judge.StartNewer(t, "--enable-debug-command", "yes")
 					for _, s := range f.Sections {
 						if !comparable(s, mode) || otherSections()[f.Name+": "+s.Title] != "" {
 							continue
@@ -54,16 +56,16 @@ func TestDialectsAsRedis(t *testing.T) {
 							{t: t, file: f, mode: mode, clients: map[int]*client{}, connect: redis},
 						}
 						for _, line := range []string{"CLIENT UNPAUSE", "FLUSHALL", "FUNCTION FLUSH"} {
-							both[1].client(0).roundtrip(t, strings.Fields(line)...)
+							both[1].client(0).RoundTrip(t, strings.Fields(line)...)
 						}
 						if mode == "resp3" {
-							both[0].client(1).roundtrip(t, "HELLO", "3")
-							both[1].client(1).roundtrip(t, "HELLO", "3")
+							both[0].client(1).RoundTrip(t, "HELLO", "3")
+							both[1].client(1).RoundTrip(t, "HELLO", "3")
 						}
 						playBoth(both, s)
 						for _, p := range both {
 							for _, c := range p.clients {
-								c.nc.Close()
+								c.NC.Close()
 							}
 						}
 						srv.Close()
@@ -135,7 +137,7 @@ func playBoth(both [2]*player, s *transcript.Section) {
 		if it.Command != nil {
 			ours[it.Client] = it.Zsetd
 			for _, p := range both {
-				if err := p.client(it.Client).send(it.AppendRequest(nil)); err != nil {
+				if err := p.client(it.Client).Send(it.AppendRequest(nil)); err != nil {
 					t.Errorf("%s:%d: %v", p.file.Name, it.Line, err)
 					return
 				}
@@ -145,7 +147,7 @@ func playBoth(both [2]*player, s *transcript.Section) {
 			var got [2]string
 			for i, p := range both {
 				var err error
-				if got[i], err = p.client(it.Client).receive(patience); err != nil {
+				if got[i], err = p.client(it.Client).Receive(judge.Patience); err != nil {
 					t.Errorf("%s:%d: %s: no reply of %s: %v", p.file.Name, it.Line, it.Words(), []string{"zsetd", "Redis"}[i], err)
 					return
 				}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/internal/transcript"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // difference is something in which zsetd differs from Redis on purpose.
@@ -27,7 +29,7 @@ type difference struct {
 
 // applies reports whether a server that zsetd is compared with has the other reply.
 func (d *difference) applies(to string) bool {
-	return d.judge == "" || d.judge == to || d.judge == "redis" && to != "valkey" || d.judge == "newer" && to != judge
+	return d.judge == "" || d.judge == to || d.judge == "redis" && to != "valkey" || d.judge == "newer" && to != judge.Version
 }
 
 // lowest is the lowest of 64-bit integers.
@@ -480,7 +482,7 @@ func sameEncoding(ours, redis any) bool {
 	switch {
 	case ours == redis:
 		return true
-	case ours == "embstr" && redis == "raw" && opponent() != judge: // see differences
+	case ours == "embstr" && redis == "raw" && opponent() != judge.Version: // see differences
 		return true
 	case (ours == "raw" || ours == "int") && redis == "embstr" && opponent() == "valkey": // likewise
 		return true
@@ -512,10 +514,10 @@ func TestDifferences(t *testing.T) {
 				nc   net.Conn
 				want string
 			}{{"Redis", theirs, d.redis}, {"zsetd", ours, d.ours}} {
-				c := newConn(side.nc)
+				c := judge.NewConn(side.nc)
 				var got string
 				for range 5 { // some replies count milliseconds
-					if c.roundtrip(t, "FLUSHALL"); got == side.want {
+					if c.RoundTrip(t, "FLUSHALL"); got == side.want {
 						break
 					}
 					for _, line := range append(d.after[:len(d.after):len(d.after)], d.try) {
@@ -523,7 +525,7 @@ func TestDifferences(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						got = c.roundtrip(t, words...)
+						got = c.RoundTrip(t, words...)
 					}
 				}
 				if got != side.want {

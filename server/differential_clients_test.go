@@ -19,6 +19,8 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/internal/transcript"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // company is the number of clients beside the main one.
@@ -48,9 +50,9 @@ func (p *rival) meet(version int) error {
 		if err != nil {
 			return err
 		}
-		c := &client{conn: newConn(nc)}
+		c := &client{Conn: judge.NewConn(nc)}
 		p.others = append(p.others, c)
-		if _, err := c.pipeline([][]string{{"HELLO", strconv.Itoa(version)}}); err != nil {
+		if _, err := c.Pipeline([][]string{{"HELLO", strconv.Itoa(version)}}); err != nil {
 			return err
 		}
 	}
@@ -59,7 +61,7 @@ func (p *rival) meet(version int) error {
 
 func (p *rival) leave() {
 	for _, c := range p.others {
-		c.nc.Close()
+		c.NC.Close()
 	}
 	p.others = nil
 }
@@ -242,17 +244,17 @@ func (p *rival) newcomer(u *scenario, version int) ([]string, error) {
 		return nil, err
 	}
 	defer nc.Close()
-	c := newConn(nc)
+	c := judge.NewConn(nc)
 	nc.SetReadDeadline(time.Now().Add(time.Minute))
 	b := transcript.AppendCommand(nil, []string{"HELLO", strconv.Itoa(version)})
 	var replies []string
 	owed, greeted := 1, false
 	exchange := func() bool {
-		if err := c.send(b); err != nil {
+		if err := c.Send(b); err != nil {
 			return false
 		}
 		for b = nil; owed > 0; {
-			r, err := transcript.ReadReply(c.r, nil)
+			r, err := transcript.ReadReply(c.R, nil)
 			if err != nil {
 				return false
 			}
@@ -279,14 +281,14 @@ func (p *rival) newcomer(u *scenario, version int) ([]string, error) {
 		}
 	}
 	b = transcript.AppendCommand(transcript.AppendCommand(b, []string{"RESET"}), []string{"PING", lastWord})
-	go c.send(b)
+	go c.Send(b)
 	if !greeted {
-		if _, err := transcript.ReadReply(c.r, nil); err != nil {
+		if _, err := transcript.ReadReply(c.R, nil); err != nil {
 			return nil, err
 		}
 	}
 	for {
-		b, err := transcript.ReadReply(c.r, nil)
+		b, err := transcript.ReadReply(c.R, nil)
 		switch {
 		case err != nil && strings.Contains(err.Error(), "timeout"):
 			return nil, fmt.Errorf("no reply after %q", replies)
@@ -345,12 +347,12 @@ func (p *rival) together(u *scenario) ([]string, error) {
 	replies := make([]string, len(u.steps))
 	var waiting []int
 	for i, s := range u.steps {
-		c := &client{conn: p.cmd}
+		c := &client{Conn: p.Cmd}
 		if s.client > 0 {
 			c = p.others[s.client-1]
 		}
 		if !s.waits {
-			r, err := c.pipeline([][]string{s.argv})
+			r, err := c.Pipeline([][]string{s.argv})
 			if err != nil {
 				return nil, err
 			}
@@ -364,9 +366,9 @@ func (p *rival) together(u *scenario) ([]string, error) {
 	}
 	for _, i := range waiting {
 		c := p.others[u.steps[i].client-1]
-		let := p.do("CLIENT", "UNBLOCK", strconv.Itoa(c.id()))
+		let := p.Do("CLIENT", "UNBLOCK", strconv.Itoa(c.id()))
 		c.owes = 0
-		r, err := c.receive(patience)
+		r, err := c.Receive(judge.Patience)
 		if err != nil || r == transcript.Closed {
 			return nil, fmt.Errorf("no reply to %q: %s, %v", u.steps[i].argv, r, err)
 		}
@@ -377,16 +379,16 @@ func (p *rival) together(u *scenario) ([]string, error) {
 
 // settled sends a command that may block, and returns when it has a reply or is blocked.
 func (p *rival) settled(c *client, argv []string) error {
-	id, err := c.pipeline([][]string{{"CLIENT", "ID"}})
+	id, err := c.Pipeline([][]string{{"CLIENT", "ID"}})
 	if err != nil {
 		return err
 	}
 	c.owes, _ = strconv.Atoi(strings.Trim(id[0], ":\r\n"))
-	if err := c.send(transcript.AppendCommand(nil, argv)); err != nil {
+	if err := c.Send(transcript.AppendCommand(nil, argv)); err != nil {
 		return err
 	}
-	for end := time.Now().Add(patience); time.Now().Before(end); {
-		if r := p.do("CLIENT", "LIST", "ID", strconv.Itoa(c.id())); !strings.Contains(r, " cmd=client|id ") {
+	for end := time.Now().Add(judge.Patience); time.Now().Before(end); {
+		if r := p.Do("CLIENT", "LIST", "ID", strconv.Itoa(c.id())); !strings.Contains(r, " cmd=client|id ") {
 			return nil
 		}
 	}
@@ -466,18 +468,18 @@ func withoutDetails(v any) any {
 // payloads returns the replies of Redis to DUMP and FUNCTION DUMP for some values.
 func (d *differ) payloads() (values, libraries []string) {
 	dump := func(argv ...string) string {
-		return dumped(d.t, d.real.do(argv...))
+		return dumped(d.t, d.real.Do(argv...))
 	}
 	libraries = []string{"", "x"}
 	for i, l := range scripts.libraries {
-		d.real.do("FUNCTION", "FLUSH")
-		d.real.do("FUNCTION", "LOAD", l)
+		d.real.Do("FUNCTION", "FLUSH")
+		d.real.Do("FUNCTION", "LOAD", l)
 		libraries = append(libraries, dump("FUNCTION", "DUMP"))
 		if i == 0 {
 			libraries = append(libraries, libraries[2][:len(libraries[2])-1]+"?")
 		}
 	}
-	d.real.do("FUNCTION", "FLUSH")
+	d.real.Do("FUNCTION", "FLUSH")
 	long := strings.Repeat("long", 20)
 	for _, argv := range [][]string{
 		{"SET", "k", "12"}, {"SET", "k", "text"}, {"SET", "k", strings.Repeat("a", 100)}, {"RPUSH", "k", "a", "b", "7"},
@@ -485,8 +487,8 @@ func (d *differ) payloads() (values, libraries []string) {
 		{"ZADD", "k", "1", "a", "2.5", "b", "inf", "c"}, {"ZADD", "k", "1", long}, {"XADD", "k", "5-1", "f", "v"},
 		{"PFADD", "k", "a", "b"}, {"GEOADD", "k", "10", "11", "a"},
 	} {
-		d.real.do("FLUSHALL")
-		d.real.do(argv...)
+		d.real.Do("FLUSHALL")
+		d.real.Do(argv...)
 		values = append(values, dump("DUMP", "k"))
 	}
 	return append(values, "", "short", values[0][:len(values[0])-1]+"?", "x"+values[3]), libraries
@@ -499,14 +501,14 @@ func (d *differ) crosswise(ours *rival, last bool) *mismatch {
 		return nil
 	}
 	both := func(lines, theirs [][]string) (got, want []string) {
-		want, err := d.real.pipeline(theirs)
+		want, err := d.real.Pipeline(theirs)
 		if err != nil {
 			d.t.Fatalf("redis-server: %v", err)
 		}
-		got, _ = ours.pipeline(lines)
+		got, _ = ours.Pipeline(lines)
 		return append(got, make([]string, len(want)-len(got))...), want
 	}
-	list, _, _ := protocol.Decode([]byte(d.real.do("KEYS", "*")))
+	list, _, _ := protocol.Decode([]byte(d.real.Do("KEYS", "*")))
 	all, _ := list.([]any)
 	const moved = "moved"
 	for _, k := range all {
@@ -540,11 +542,11 @@ func (d *differ) crosswise(ours *rival, last bool) *mismatch {
 			return differs("RESTORE", restored[0], was[0])
 		}
 		// Compression may differ: in Redis again, the payloads are the same.
-		if again := d.real.do("DUMP", moved); stable && again != want[0] {
+		if again := d.real.Do("DUMP", moved); stable && again != want[0] {
 			return differs("DUMP", got[0], want[0])
 		}
 		look, name := []string{"GET", moved}, ""
-		kind := strings.TrimSpace(d.real.do("TYPE", moved)[1:])
+		kind := strings.TrimSpace(d.real.Do("TYPE", moved)[1:])
 		switch kind {
 		case "list":
 			look = []string{"LRANGE", moved, "0", "-1"}
@@ -689,7 +691,7 @@ var helloReply = regexp.MustCompile(`(?s)\$6\r\nserver\r\n.*?\$7\r\nmodules\r\n(
 // perform plays blocks with clients of their own, and returns what each of them receives. The
 // next block begins when the replies to the one before are there.
 func (p *rival) perform(t *testing.T, blocks []block) [][]string {
-	var clients [audience]*conn
+	var clients [audience]*judge.Conn
 	var ids [audience]string
 	var received [audience][]string
 	// until sends lines and a last one, and reads up to its reply or the end of the connection.
@@ -708,17 +710,17 @@ func (p *rival) perform(t *testing.T, blocks []block) [][]string {
 			}
 			b = transcript.AppendCommand(b, line)
 		}
-		c.nc.SetDeadline(time.Now().Add(time.Minute))
-		go c.send(b)
+		c.NC.SetDeadline(time.Now().Add(time.Minute))
+		go c.Send(b)
 		for {
-			r, err := transcript.ReadReply(c.r, nil)
+			r, err := transcript.ReadReply(c.R, nil)
 			switch {
 			case err != nil && strings.Contains(err.Error(), "timeout"):
 				t.Errorf("client %d: no reply after %q to %q", i, received[i], lines)
 				fallthrough
 			case err != nil:
 				received[i] = append(received[i], transcript.Closed)
-				c.nc.Close()
+				c.NC.Close()
 				clients[i] = nil
 				return
 			case strings.HasSuffix(string(r), bulk(lastWord)):
@@ -740,7 +742,7 @@ func (p *rival) perform(t *testing.T, blocks []block) [][]string {
 			t.Fatal(err)
 		}
 		defer nc.Close()
-		clients[i] = newConn(nc)
+		clients[i] = judge.NewConn(nc)
 		if i == 0 {
 			until(i, [][]string{{"FLUSHALL"}, {"CONFIG", "SET", "notify-keyspace-events", "KEA"}, {"CLIENT", "ID"}})
 		} else {

@@ -31,6 +31,8 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/internal/transcript"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 var (
@@ -81,7 +83,7 @@ func TestDifferentialGroups(t *testing.T) {
 
 // knows reports whether the real redis-server knows a command.
 func (d *differ) knows(name string) bool {
-	r := d.real.do("COMMAND", "INFO", name)
+	r := d.real.Do("COMMAND", "INFO", name)
 	return r != "*1\r\n*-1\r\n" && r != "*1\r\n$-1\r\n"
 }
 
@@ -361,7 +363,7 @@ func history(scenarios []scenario) string {
 
 // rival is a server that plays scenarios.
 type rival struct {
-	*peer
+	*judge.Peer
 	others []*client
 	dial   func() (net.Conn, error)
 }
@@ -374,7 +376,7 @@ const (
 // begin makes a peer empty and ready for an episode.
 func (p *rival) begin(version int) error {
 	lines := append([][]string{{"RESET"}, {"HELLO", strconv.Itoa(version)}, {"FLUSHALL"}}, pristine()...)
-	if _, err := p.pipeline(lines); err != nil {
+	if _, err := p.Pipeline(lines); err != nil {
 		return err
 	}
 	if err := p.meet(version); err != nil {
@@ -382,11 +384,11 @@ func (p *rival) begin(version int) error {
 	}
 	b := transcript.AppendCommand(nil, []string{"RESET"})
 	b = transcript.AppendCommand(b, []string{"PSUBSCRIBE", eventPatterns, endOfBatch})
-	if err := p.events.send(b); err != nil {
+	if err := p.Events.Send(b); err != nil {
 		return err
 	}
 	for {
-		r, err := p.events.receive(patience)
+		r, err := p.Events.Receive(judge.Patience)
 		if err != nil || r == transcript.Closed {
 			return fmt.Errorf("PSUBSCRIBE: %q, %v", r, err)
 		}
@@ -401,10 +403,10 @@ func (p *rival) begin(version int) error {
 
 // heard returns the events since the last call: "key event".
 func (p *rival) heard() ([]string, error) {
-	p.do("PUBLISH", endOfBatch, "")
+	p.Do("PUBLISH", endOfBatch, "")
 	var events []string
 	for {
-		r, err := p.events.receive(patience)
+		r, err := p.Events.Receive(judge.Patience)
 		if err != nil || r == transcript.Closed {
 			return nil, fmt.Errorf("events: %q, %v", r, err)
 		}
@@ -431,13 +433,13 @@ type differ struct {
 
 // newDiffer starts the real redis-server.
 func newDiffer(t *testing.T) *differ {
-	if opponent() == judge {
-		t.Skipf("Redis %s differs in the digits of doubles, and so in payloads and events: .ci/judges builds a newer one", judge)
+	if opponent() == judge.Version {
+		t.Skipf("Redis %s differs in the digits of doubles, and so in payloads and events: .ci/judges builds a newer one", judge.Version)
 	}
 	real := startCompared(t)
-	d := &differ{t: t, real: &rival{peer: newPeer(real(), real())}}
-	d.real.dial = func() (net.Conn, error) { return net.Dial("unix", d.real.cmd.nc.RemoteAddr().String()) }
-	if r := d.real.do("CONFIG", "SET", "notify-keyspace-events", "KAnm"); r != "+OK\r\n" {
+	d := &differ{t: t, real: &rival{Peer: judge.NewPeer(real(), real())}}
+	d.real.dial = func() (net.Conn, error) { return net.Dial("unix", d.real.Cmd.NC.RemoteAddr().String()) }
+	if r := d.real.Do("CONFIG", "SET", "notify-keyspace-events", "KAnm"); r != "+OK\r\n" {
 		t.Fatalf("redis-server: %q", r)
 	}
 	return d
@@ -512,7 +514,7 @@ func (d *differ) play(scenarios []scenario, version, batch int) *mismatch {
 		}
 		return nc
 	}
-	ours := &rival{peer: newPeer(dial(), dial())}
+	ours := &rival{Peer: judge.NewPeer(dial(), dial())}
 	ours.dial = func() (net.Conn, error) { return srv.Dialer()(d.t.Context(), "", "") }
 	defer ours.leave()
 	for _, p := range []*rival{ours, d.real} {
@@ -579,13 +581,13 @@ func (d *differ) plain(ours *rival, scenarios []scenario) *mismatch {
 	}
 	theirs := make(chan []string, 1)
 	go func() {
-		r, err := d.real.pipeline(lines)
+		r, err := d.real.Pipeline(lines)
 		if err != nil {
 			d.t.Errorf("redis-server: %v", err)
 		}
 		theirs <- r
 	}()
-	got, err := ours.pipeline(lines)
+	got, err := ours.Pipeline(lines)
 	want := <-theirs
 	if len(want) < len(lines) {
 		d.t.FailNow()
@@ -852,10 +854,10 @@ func (d *differ) state(ours *rival, last int) *mismatch {
 		}
 	}
 	both := func(lines [][]string) (got, want []string, err error) {
-		if want, err = d.real.pipeline(lines); err != nil {
+		if want, err = d.real.Pipeline(lines); err != nil {
 			d.t.Fatalf("redis-server: %v", err)
 		}
-		got, err = ours.pipeline(lines)
+		got, err = ours.Pipeline(lines)
 		return got, want, err
 	}
 	defer both([][]string{{"SELECT", "0"}})
@@ -905,7 +907,7 @@ func (d *differ) state(ours *rival, last int) *mismatch {
 		for _, k := range list {
 			looks = append(looks, []string{"TYPE", k.(string)}, []string{"OBJECT", "ENCODING", k.(string)})
 		}
-		kinds, err := d.real.pipeline(looks)
+		kinds, err := d.real.Pipeline(looks)
 		if err != nil {
 			d.t.Fatalf("redis-server: %v", err)
 		}

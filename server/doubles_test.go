@@ -8,17 +8,19 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/servertest/rerun"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // TestDoublesAsRedis compares how doubles are written with a server that writes them as
 // Redis since 7.2 does: as many as -differential.n says.
 func TestDoublesAsRedis(t *testing.T) {
 	rerun.Skip(t)
-	if opponent() == judge {
-		t.Skipf("Redis %s writes 17 digits", judge)
+	if opponent() == judge.Version {
+		t.Skipf("Redis %s writes 17 digits", judge.Version)
 	}
 	dial := startCompared(t)
-	real := newPeer(dial(), dial())
+	real := judge.NewPeer(dial(), dial())
 	r := rand.New(rand.NewPCG(*differentialSeed, 6))
 	draw := []func() float64{
 		func() float64 { return math.Float64frombits(r.Uint64()) },
@@ -43,7 +45,7 @@ func TestDoublesAsRedis(t *testing.T) {
 			add, ask = append(add, strconv.FormatFloat(f, 'g', 17, 64), member), append(ask, member)
 			numbers = append(numbers, f)
 		}
-		replies, err := real.pipeline([][]string{add, ask})
+		replies, err := real.Pipeline([][]string{add, ask})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,8 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/servertest/rerun"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // TestDumpAsRedis moves values of all kinds and sizes to Redis and back, by DUMP and
@@ -20,28 +22,28 @@ import (
 // once it is in Redis.
 func TestDumpAsRedis(t *testing.T) {
 	rerun.Skip(t)
-	dial := startRedis(t)
-	real := newPeer(dial(), dial())
-	ours := ownPeer(t, server.Options{})
+	dial := judge.Start(t)
+	real := judge.NewPeer(dial(), dial())
+	ours := judge.Own(t, server.Options{})
 	r := rand.New(rand.NewPCG(11, 5))
 	for i := range 400 {
 		if i%8 == 0 {
 			compareStreams(t, r, ours, real)
 		}
 		argv, look, exact := randomValue(r)
-		for _, p := range []*peer{ours, real} {
-			p.do("FLUSHALL")
-			if reply := p.do(argv...); reply[0] == '-' {
+		for _, p := range []*judge.Peer{ours, real} {
+			p.Do("FLUSHALL")
+			if reply := p.Do(argv...); reply[0] == '-' {
 				t.Fatal(reply)
 			}
 		}
-		a, b := dumped(t, ours.do("DUMP", "k")), dumped(t, real.do("DUMP", "k"))
+		a, b := dumped(t, ours.Do("DUMP", "k")), dumped(t, real.Do("DUMP", "k"))
 		plain := ""
-		for _, p := range []*peer{ours, real} {
-			p.do("CONFIG", "SET", "rdbcompression", "no")
+		for _, p := range []*judge.Peer{ours, real} {
+			p.Do("CONFIG", "SET", "rdbcompression", "no")
 			before := plain
-			plain = dumped(t, p.do("DUMP", "k"))
-			p.do("CONFIG", "SET", "rdbcompression", "yes")
+			plain = dumped(t, p.Do("DUMP", "k"))
+			p.Do("CONFIG", "SET", "rdbcompression", "yes")
 			if p == real && exact && before != plain {
 				t.Errorf("DUMP without compression after %.200q (%d):\nredis: %.300q\nzsetd: %.300q", argv, i, plain, before)
 			}
@@ -50,19 +52,19 @@ func TestDumpAsRedis(t *testing.T) {
 			t.Errorf("DUMP after %.200q (%d), %d bytes:\nredis, %d bytes: %.300q\nzsetd, %d bytes: %.300q",
 				argv, i, len(plain), len(b), b, len(a), a)
 		}
-		if reply := real.do("RESTORE", "there", "0", a); reply != "+OK\r\n" {
+		if reply := real.Do("RESTORE", "there", "0", a); reply != "+OK\r\n" {
 			t.Fatalf("%.200q: redis refuses a payload: %s%.200q", argv, reply, a)
 		}
-		if again := dumped(t, real.do("DUMP", "there")); exact && again != b {
+		if again := dumped(t, real.Do("DUMP", "there")); exact && again != b {
 			t.Errorf("DUMP after %.200q (%d):\nredis: %.300q\nafter RESTORE from zsetd: %.300q", argv, i, b, again)
 		}
-		if reply := ours.do("RESTORE", "there", "0", b); reply != "+OK\r\n" {
+		if reply := ours.Do("RESTORE", "there", "0", b); reply != "+OK\r\n" {
 			t.Fatalf("%.200q: a payload of redis is refused: %s%.200q", argv, reply, b)
 		}
-		want := real.do(look("k")...)
+		want := real.Do(look("k")...)
 		for name, got := range map[string]string{
-			"redis, from zsetd": real.do(look("there")...),
-			"zsetd, from redis": ours.do(look("there")...),
+			"redis, from zsetd": real.Do(look("there")...),
+			"zsetd, from redis": ours.Do(look("there")...),
 		} {
 			how := ordered
 			if strings.EqualFold(look("k")[0], "hgetall") {
@@ -75,7 +77,7 @@ func TestDumpAsRedis(t *testing.T) {
 				t.Errorf("%s, after %.200q:\nwant %s\ngot %s", name, argv, clipped(want), clipped(got))
 			}
 		}
-		encodings := [2]string{ours.do("OBJECT", "ENCODING", "k"), ours.do("OBJECT", "ENCODING", "there")}
+		encodings := [2]string{ours.Do("OBJECT", "ENCODING", "k"), ours.Do("OBJECT", "ENCODING", "there")}
 		if encodings[0] != encodings[1] && argv[0] != "APPEND" {
 			t.Errorf("%.200q: %q here, but after RESTORE %q", argv, encodings[0], encodings[1])
 		}
@@ -175,8 +177,8 @@ func randomValue(r *rand.Rand) (argv []string, look func(key string) []string, e
 
 // MIGRATE moves keys of all types to a server of Redis, with their deadlines.
 func TestMigrate(t *testing.T) {
-	dial := startRedis(t)
-	real := newPeer(dial(), dial())
+	dial := judge.Start(t)
+	real := judge.NewPeer(dial(), dial())
 	// MIGRATE supports only TCP, and the judge listens on a unix socket: a proxy connects them.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -198,13 +200,13 @@ func TestMigrate(t *testing.T) {
 		}
 	}()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	ours := ownPeer(t, server.Options{})
+	ours := judge.Own(t, server.Options{})
 	for _, argv := range [][]string{
 		{"SET", "s", "text"}, {"PEXPIREAT", "s", "33000000000000"}, {"RPUSH", "l", "a", "b"}, {"SADD", "t", "x", "y"},
 		{"SADD", "i", "1", "2"}, {"HSET", "h", "f", "v"}, {"ZADD", "z", "1", "m"}, {"ZADD", "timed", "1", "m"},
 		{"ZPEXPIRE", "timed", "1000000", "MEMBERS", "1", "m"},
 	} {
-		if r := ours.do(argv...); r[0] == '-' {
+		if r := ours.Do(argv...); r[0] == '-' {
 			t.Fatal(argv, r)
 		}
 	}
@@ -230,16 +232,16 @@ func TestMigrate(t *testing.T) {
 				argv[i] = ""
 			}
 		}
-		if got := ours.do(argv...); got != step.want {
+		if got := ours.Do(argv...); got != step.want {
 			t.Errorf("%s: %q, want %q", step.try, got, step.want)
 		}
 	}
-	real.do("SELECT", "1")
+	real.Do("SELECT", "1")
 	for try, want := range map[string]string{
 		"GET s": "$4\r\ntext\r\n", "PEXPIRETIME s": ":33000000000000\r\n", "LRANGE l 0 -1": "*2\r\n$1\r\na\r\n$1\r\nb\r\n",
 		"SCARD t": ":2\r\n", "SMEMBERS i": "*2\r\n$1\r\n1\r\n$1\r\n2\r\n", "HGET h f": "$1\r\nv\r\n", "ZSCORE z m": "$1\r\n1\r\n",
 	} {
-		got := real.do(strings.Fields(try)...)
+		got := real.Do(strings.Fields(try)...)
 		if strings.HasPrefix(try, "PEXPIRETIME") { // a time that is left was sent
 			got, want = got[:8], want[:8]
 		}
@@ -251,11 +253,11 @@ func TestMigrate(t *testing.T) {
 
 // TestMigrateFails checks the replies of MIGRATE to a destination that fails, and what it sends.
 func TestMigrateFails(t *testing.T) {
-	ours := ownPeer(t, server.Options{})
-	ours.do("SET", "k", "v")
+	ours := judge.Own(t, server.Options{})
+	ours.Do("SET", "k", "v")
 	large := make([]byte, 32<<20) // that cannot be compressed
 	rand.NewChaCha8([32]byte{}).Read(large)
-	ours.do("SET", "large", string(large))
+	ours.Do("SET", "large", string(large))
 	const reading = "-IOERR error or timeout reading to target instance\r\n"
 	for _, step := range []struct{ options, replies, reply string }{
 		{"k 1 5000 REPLACE AUTH2 user word", "+OK\r\n+OK\r\n-ERR no\r\n", "-ERR Target instance replied with error: ERR no\r\n"},
@@ -289,7 +291,7 @@ func TestMigrateFails(t *testing.T) {
 			nc.(*net.TCPConn).CloseWrite()
 			io.Copy(io.Discard, nc)
 		}()
-		if got := ours.do(append([]string{"MIGRATE", "127.0.0.1", port}, strings.Fields(step.options)...)...); got != step.reply {
+		if got := ours.Do(append([]string{"MIGRATE", "127.0.0.1", port}, strings.Fields(step.options)...)...); got != step.reply {
 			t.Errorf("MIGRATE %s: %q, want %q", step.options, got, step.reply)
 		}
 		close(over)
@@ -297,17 +299,17 @@ func TestMigrateFails(t *testing.T) {
 			t.Errorf("MIGRATE %s sends %q, want %q", step.options, got, want)
 		}
 		l.Close()
-		if got := ours.do("EXISTS", "k", "large"); got != ":2\r\n" {
+		if got := ours.Do("EXISTS", "k", "large"); got != ":2\r\n" {
 			t.Errorf("MIGRATE %s: %q keys are left", step.options, got)
 		}
 	}
-	if got := ours.do("MIGRATE", "host.invalid", "1", "k", "0", "1"); got != "-IOERR error or timeout connecting to the client\r\n" {
+	if got := ours.Do("MIGRATE", "host.invalid", "1", "k", "0", "1"); got != "-IOERR error or timeout connecting to the client\r\n" {
 		t.Errorf("a host that does not exist: %q", got)
 	}
 }
 
 // compareStreams makes a stream with groups here and in Redis, and moves it.
-func compareStreams(t *testing.T, r *rand.Rand, ours, real *peer) {
+func compareStreams(t *testing.T, r *rand.Rand, ours, real *judge.Peer) {
 	t.Helper()
 	lines := [][]string{{"FLUSHALL"}, {"XGROUP", "CREATE", "k", "g1", "$", "MKSTREAM"}}
 	n := r.IntN(250)
@@ -333,19 +335,21 @@ func compareStreams(t *testing.T, r *rand.Rand, ours, real *peer) {
 	if r.IntN(4) == 0 {
 		lines = append(lines, []string{"XSETID", "k", "999999-5"})
 	}
-	for _, p := range []*peer{ours, real} {
-		if _, err := p.pipeline(lines); err != nil {
+	for _, p := range []*judge.Peer{ours, real} {
+		if _, err := p.Pipeline(lines); err != nil {
 			t.Fatal(err)
 		}
 	}
-	a, b := dumped(t, ours.do("DUMP", "k")), dumped(t, real.do("DUMP", "k"))
-	for i, p := range []*peer{ours, real, ours} {
+	a, b := dumped(t, ours.Do("DUMP", "k")), dumped(t, real.Do("DUMP", "k"))
+	for i, p := range []*judge.Peer{ours, real, ours} {
 		payload := []string{b, a, a}[i]
-		if reply := p.do("RESTORE", "there", "0", payload, "REPLACE"); reply != "+OK\r\n" {
+		if reply := p.Do("RESTORE", "there", "0", payload, "REPLACE"); reply != "+OK\r\n" {
 			t.Fatalf("stream of %d entries: %s %.200q", n, reply, payload)
 		}
 		for _, look := range []string{"XRANGE KEY - +", "XINFO STREAM KEY", "XINFO GROUPS KEY", "XPENDING KEY g2", "XLEN KEY"} {
-			ask := func(p *peer, key string) string { return p.do(strings.Fields(strings.ReplaceAll(look, "KEY", key))...) }
+			ask := func(p *judge.Peer, key string) string {
+				return p.Do(strings.Fields(strings.ReplaceAll(look, "KEY", key))...)
+			}
 			want, got := ask(real, "k"), ask(p, "there")
 			if strings.HasPrefix(look, "XINFO STREAM") && !exact { // blocks without what was deleted
 				want, got = ask(real, "k")[strings.Index(want, "last-gen"):], got[strings.Index(got, "last-gen"):]

@@ -18,6 +18,8 @@ import (
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/internal/peers/replication"
 	"github.com/zsetd/zsetd/server/internal/transcript"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 var (
@@ -30,7 +32,7 @@ var (
 //
 //	go test ./server -run TestEffects -effects.n 200000 -effects.seed 0
 func TestEffects(t *testing.T) {
-	real := startRedis(t, "--databases", "4")
+	real := judge.Start(t, "--databases", "4")
 	srv, err := server.New(server.Options{Config: map[string]string{"databases": "4", "busy-reply-threshold": "20", "proto-max-bulk-len": "1mb"}})
 	if err != nil {
 		t.Fatal(err)
@@ -48,10 +50,10 @@ func TestEffects(t *testing.T) {
 		t: t, srv: srv, d: srv.Direct(), reader: srv.Direct(), r: rand.New(rand.NewPCG(seed, 1)),
 		nc: nc, replies: bufio.NewReaderSize(nc, 64<<10),
 	}
-	d := &differ{t: t, real: &rival{peer: newPeer(real(), real())}}
+	d := &differ{t: t, real: &rival{Peer: judge.NewPeer(real(), real())}}
 	f.g = newGenerator(rand.New(rand.NewPCG(seed, 0)), slices.DeleteFunc(srv.Commands(), func(c *protocol.Command) bool { return !hasEffects(c) }))
 	f.g.payloads, f.g.libraries = d.payloads()
-	d.real.do("FLUSHALL")
+	d.real.Do("FLUSHALL")
 	const interval = 200 // commands between two comparisons
 	for n := 0; n < *effectsN; {
 		for next := n + interval; n < next; {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/servertest/rerun"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // Values that have grown and shrunk are compared with a real server: the encoding that
@@ -16,7 +18,7 @@ import (
 // scores). After DEBUG RELOAD, too.
 func TestEncodingsAsRedis(t *testing.T) {
 	rerun.Skip(t)
-	redis := asker(t, startRedis(t, "--enable-debug-command", "yes")())
+	redis := judge.Asker(t, judge.Start(t, "--enable-debug-command", "yes")())
 	srv, err := server.New(server.Options{
 		File:   filepath.Join(t.TempDir(), "data.db"),
 		Config: map[string]string{"enable-debug-command": "yes", "set-max-listpack-entries": "0", "save": ""}, // sets as in 7.0
@@ -29,7 +31,7 @@ func TestEncodingsAsRedis(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	zsetd := asker(t, nc)
+	zsetd := judge.Asker(t, nc)
 	r := rand.New(rand.NewPCG(1, 2))
 	long := strings.Repeat("x", 65)
 	pickOne := func(list ...string) string { return list[r.IntN(len(list))] }

@@ -9,13 +9,15 @@ import (
 
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/servertest/rerun"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // TestCommandsOfRedis checks that every command and subcommand of the judge and of Redis 8.6
 // exists or is listed as absent, and that all that the judge lacks have a later version in Since.
 func TestCommandsOfRedis(t *testing.T) {
-	redis, zsetd := asker(t, startRedis(t)()), ours(t)
-	theirs, here := words(redis("COMMAND", "LIST")), words(zsetd("COMMAND", "LIST"))
+	redis, zsetd := judge.Asker(t, judge.Start(t)()), judge.Ours(t)
+	theirs, here := judge.Sorted(redis("COMMAND", "LIST")), judge.Sorted(zsetd("COMMAND", "LIST"))
 	absent := map[string]bool{}
 	for _, a := range server.AbsentCommands() {
 		for name := range strings.FieldsSeq(strings.ToLower(a.Names)) {
@@ -26,8 +28,8 @@ func TestCommandsOfRedis(t *testing.T) {
 		}
 	}
 	known := theirs
-	if newerServers()[0].path(t) != "" {
-		known = append(known, words(asker(t, startNewer(t)())("COMMAND", "LIST"))...)
+	if judge.NewerServers()[0].Path(t) != "" {
+		known = append(known, judge.Sorted(judge.Asker(t, judge.StartNewer(t)())("COMMAND", "LIST"))...)
 	}
 	for _, name := range known {
 		if !slices.Contains(here, name) && !absent[strings.ToLower(name)] {
@@ -40,7 +42,7 @@ func TestCommandsOfRedis(t *testing.T) {
 			newer++
 		}
 		if got := slices.Contains(theirs, c.Name); got == later(c.Since) {
-			t.Errorf("%s is since %s, but that Redis %s has it is %v", c.Name, c.Since, judge, got)
+			t.Errorf("%s is since %s, but that Redis %s has it is %v", c.Name, c.Since, judge.Version, got)
 		}
 	}
 	if got, want := zsetd("COMMAND", "COUNT"), len(slices.DeleteFunc(here, func(n string) bool { return strings.Contains(n, "|") })); got != int64(want) {
@@ -49,42 +51,32 @@ func TestCommandsOfRedis(t *testing.T) {
 }
 
 // later reports whether a version is later than the judge's.
-func later(since string) bool { return since > judge+".99" || since[1] != '.' }
-
-// words returns the elements of a list, sorted.
-func words(reply any) []string {
-	var out []string
-	for _, e := range reply.([]any) {
-		out = append(out, fmt.Sprint(e))
-	}
-	slices.Sort(out)
-	return out
-}
+func later(since string) bool { return since > judge.Version+".99" || since[1] != '.' }
 
 // TestCategoriesAsRedis: the categories, and what commands that Redis has are in
 // each, as ACL CAT and COMMAND LIST return them.
 func TestCategoriesAsRedis(t *testing.T) {
 	rerun.Skip(t)
-	redis, zsetd := asker(t, startRedis(t)()), ours(t)
+	redis, zsetd := judge.Asker(t, judge.Start(t)()), judge.Ours(t)
 	both := map[string]bool{}
-	for _, name := range words(redis("COMMAND", "LIST")) {
+	for _, name := range judge.Sorted(redis("COMMAND", "LIST")) {
 		both[name] = true
 	}
-	here := words(zsetd("COMMAND", "LIST"))
+	here := judge.Sorted(zsetd("COMMAND", "LIST"))
 	for name := range both {
 		both[name] = slices.Contains(here, name)
 	}
 	known := func(names []string) []string {
 		return slices.DeleteFunc(names, func(n string) bool { return !both[n] })
 	}
-	categories := words(redis("ACL", "CAT"))
-	if got := words(zsetd("ACL", "CAT")); !slices.Equal(got, categories) {
+	categories := judge.Sorted(redis("ACL", "CAT"))
+	if got := judge.Sorted(zsetd("ACL", "CAT")); !slices.Equal(got, categories) {
 		t.Errorf("ACL CAT: %v, not %v", got, categories)
 	}
 	newer := newerFacts()
 	for _, name := range categories {
 		for _, argv := range [][]string{{"ACL", "CAT", name}, {"COMMAND", "LIST", "FILTERBY", "ACLCAT", name}} {
-			got, want := known(words(zsetd(argv...))), known(words(redis(argv...)))
+			got, want := known(judge.Sorted(zsetd(argv...))), known(judge.Sorted(redis(argv...)))
 			for _, n := range append(got, want...) {
 				if slices.Contains(got, n) != slices.Contains(want, n) && newer[n] == "" {
 					t.Errorf("%v: %s is there %v", argv, n, slices.Contains(got, n))
@@ -97,7 +89,7 @@ func TestCategoriesAsRedis(t *testing.T) {
 		{"COMMAND", "LIST", "FILTERBY", "PATTERN", "?E[st]*"}, {"COMMAND", "LIST", "FILTERBY", "PATTERN", ""},
 		{"COMMAND", "LIST", "FILTERBY", "MODULE", "x"}, {"COMMAND", "LIST", "FILTERBY", "ACLCAT", "nosuch"},
 	} {
-		if got, want := known(words(zsetd(argv...))), known(words(redis(argv...))); !slices.Equal(got, want) {
+		if got, want := known(judge.Sorted(zsetd(argv...))), known(judge.Sorted(redis(argv...))); !slices.Equal(got, want) {
 			t.Errorf("%q: %v, not %v", argv, got, want)
 		}
 	}
@@ -107,7 +99,7 @@ func TestCategoriesAsRedis(t *testing.T) {
 // with the syntax of each subcommand. The descriptions, which are indented, are zsetd's own.
 func TestHelpAsRedis(t *testing.T) {
 	rerun.Skip(t)
-	redis, zsetd := asker(t, startRedis(t, talkativeArgs(t)...)()), talkative(t)
+	redis, zsetd := judge.Asker(t, judge.Start(t, talkativeArgs(t)...)()), talkative(t)
 	added := map[string][]string{ // 7.2, and Valkey
 		"client":  {"SETINFO <option> <value>", "NO-TOUCH (ON|OFF)", "CAPA <capability> [<capability> ...]"},
 		"cluster": {"SLOT-STATS"},
@@ -196,7 +188,7 @@ func familyTexts() string {
 	}
 	for _, a := range server.AbsentCommands() {
 		f := of(a.Group)
-		if a.Version == judge {
+		if a.Version == judge.Version {
 			f.absent += len(strings.Fields(a.Names))
 		}
 		names := strings.ReplaceAll(strings.ReplaceAll(a.Names, " ", ", "), "|", " ")
@@ -233,7 +225,7 @@ func familyTexts() string {
 			of = "all " + strconv.Itoa(f.old)
 		}
 		for _, line := range [][2]string{
-			{"Of Redis " + judge, of}, {"Of later versions", strings.Join(f.newer, ", ")},
+			{"Of Redis " + judge.Version, of}, {"Of later versions", strings.Join(f.newer, ", ")},
 			{"Its own", strings.Join(f.own, ", ")}, {"Not there", strings.Join(f.lacks, "; ")},
 		} {
 			if line[1] != "" {
@@ -299,7 +291,7 @@ func TestInfoForMonitors(t *testing.T) {
 		used_memory_vm_total used_memory_functions evicted_clients evicted_scripts instantaneous_ops_per_sec
 		instantaneous_input_kbps instantaneous_output_kbps cluster_enabled`
 	const texts = "role redis_version redis_mode os maxmemory_policy tcp_port run_id master_replid used_memory_human used_memory_dataset_perc"
-	ask := ours(t)
+	ask := judge.Ours(t)
 	ask("SET", "k", "v", "EX", "100")
 	fields := map[string]string{}
 	for line := range strings.SplitSeq(ask("INFO", "everything").(string), "\r\n") {

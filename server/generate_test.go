@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // generator draws random command lines from the facts of the command table:
@@ -167,7 +169,7 @@ func follows(argv []string, word, next string) bool {
 // anyLine draws a line of a command, for any judge.
 func (g *generator) anyLine(c *protocol.Command) (argv []string) {
 	if argv = g.special(c); argv != nil {
-		if strings.HasPrefix(c.Name, "command|getkeys") && len(argv) == 3 && opponent() == judge {
+		if strings.HasPrefix(c.Name, "command|getkeys") && len(argv) == 3 && opponent() == judge.Version {
 			argv = append(argv, "k") // Redis 7.0 refuses a name alone
 		}
 		return argv
@@ -183,7 +185,7 @@ func (g *generator) anyLine(c *protocol.Command) (argv []string) {
 	if g.one(8) {
 		argv = g.spoil(argv, len(strings.Split(c.Name, "|")))
 	}
-	if (c.Name == "zrank" || c.Name == "zrevrank") && len(argv) > 3 && opponent() == judge {
+	if (c.Name == "zrank" || c.Name == "zrevrank") && len(argv) > 3 && opponent() == judge.Version {
 		argv = argv[:3] // the other arguments are newer than the judge
 	}
 	if c.Name == "bitcount" && len(argv) == 3 && opponent() != "valkey" {
@@ -690,7 +692,7 @@ func (g *generator) tame(c *protocol.Command, argv []string) {
 		switch {
 		case c.Name == "xadd" && argv[i] == "*" && !namesProducer(argv): // which depends on time
 			argv[i] = g.newStreamID()
-		case strings.HasPrefix(c.Name, "xread") && argv[i] == "+" && opponent() == judge: // newer than the judge
+		case strings.HasPrefix(c.Name, "xread") && argv[i] == "+" && opponent() == judge.Version: // newer than the judge
 			argv[i] = "1-1"
 		}
 		if c.Name == "set" && (strings.EqualFold(argv[i], "ifdeq") || strings.EqualFold(argv[i], "ifdne")) && slices.ContainsFunc(argv, func(a string) bool {

@@ -9,14 +9,16 @@ import (
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/internal/transcript"
 	"github.com/zsetd/zsetd/server/servertest/rerun"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // TestGlob asks zsetd and a real redis-server which of many keys match random
 // patterns, made of the characters that mean something.
 func TestGlob(t *testing.T) {
 	rerun.Skip(t)
-	dial := startRedis(t)
-	ours, theirs := ownPeer(t, server.Options{}), newPeer(dial(), dial())
+	dial := judge.Start(t)
+	ours, theirs := judge.Own(t, server.Options{}), judge.NewPeer(dial(), dial())
 	r := rand.New(rand.NewPCG(1, 0))
 	text := func(alphabet string, n int) string {
 		b := make([]byte, n)
@@ -33,7 +35,7 @@ func TestGlob(t *testing.T) {
 	for range 100 {
 		set = append(set, text("ab", 5+r.IntN(20)), "")
 	}
-	if a, b := ours.do(set...), theirs.do(set...); a != "+OK\r\n" || b != a {
+	if a, b := ours.Do(set...), theirs.Do(set...); a != "+OK\r\n" || b != a {
 		t.Fatalf("%q, %q", a, b)
 	}
 	var lines [][]string
@@ -46,11 +48,11 @@ func TestGlob(t *testing.T) {
 	}
 	lines = append(lines, []string{"KEYS", ""})
 	for part := range slices.Chunk(lines, 100) {
-		got, err := ours.pipeline(part)
+		got, err := ours.Pipeline(part)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := theirs.pipeline(part)
+		want, err := theirs.Pipeline(part)
 		if err != nil {
 			t.Fatal(err)
 		}

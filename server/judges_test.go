@@ -18,7 +18,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -30,56 +29,11 @@ import (
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/archive"
 	"github.com/zsetd/zsetd/server/rdb"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 var recordJudges = flag.Bool("judges.record", false, "write testdata/judges again, with the servers that are installed")
-
-// newer is a server that writes a newer format than the usual judge.
-type newer struct {
-	name     string // of its files in testdata/judges
-	variable string // environment variable with the path of the program
-	program  string // in the search path
-	version  string // field of INFO, and the prefix of its value
-}
-
-func newerServers() []newer {
-	return []newer{
-		{"redis8", "ZSETD_JUDGE_REDIS8", "redis-server", "redis_version:8."},
-		{"valkey9", "ZSETD_JUDGE_VALKEY9", "valkey-server", "valkey_version:9."},
-	}
-}
-
-// path returns where the program is, "" if it is not installed.
-func (n newer) path(t *testing.T) string {
-	path := os.Getenv(n.variable)
-	if path == "" {
-		found, err := exec.LookPath(n.program)
-		if err != nil {
-			return ""
-		}
-		path = found
-	}
-	out, err := exec.Command(path, "--version").Output()
-	_, major, _ := strings.Cut(n.version, ":")
-	if ok, _ := regexp.Match(`\bv=`+regexp.QuoteMeta(major), out); err != nil || !ok {
-		if os.Getenv(n.variable) != "" {
-			t.Fatalf("%s is %s, which is not version %s but %q (%v)", n.variable, path, major, out, err)
-		}
-		return ""
-	}
-	return path
-}
-
-// start starts the server; without it the test is skipped.
-func (n newer) start(t *testing.T, args ...string) *peer {
-	t.Helper()
-	path := n.path(t)
-	if path == "" {
-		t.Skipf("%s is not installed: set %s to the program", n.name, n.variable)
-	}
-	dial := startJudge(t, path, append([]string{"--enable-debug-command", "yes"}, args...)...)
-	return newPeer(dial(), dial())
-}
 
 // farDeadline is a time in the year 3015, in milliseconds.
 const farDeadline = "33000000000000"
@@ -138,10 +92,10 @@ func judgedValues() []judged {
 }
 
 // makeOn makes the value on a server.
-func (v judged) makeOn(t *testing.T, p *peer) {
+func (v judged) makeOn(t *testing.T, p *judge.Peer) {
 	t.Helper()
 	for _, line := range v.make {
-		if got := p.do(strings.Fields(line)...); strings.HasPrefix(got, "-") {
+		if got := p.Do(strings.Fields(line)...); strings.HasPrefix(got, "-") {
 			t.Fatalf("%.100s: %s", line, got)
 		}
 	}
@@ -195,28 +149,28 @@ func readJudged(t testing.TB, name string) (about string, values map[string]*rec
 }
 
 // record writes the files of a server.
-func record(t *testing.T, n newer) {
+func record(t *testing.T, n judge.Newer) {
 	dir, err := filepath.Abs(filepath.Join("testdata", "judges"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	saved := t.TempDir()
-	p := n.start(t, "--dir", saved)
-	version := regexp.MustCompile(n.version + `\S*`).FindString(p.do("INFO", "server"))
+	p := n.Start(t, "--dir", saved)
+	version := regexp.MustCompile(n.Version + `\S*`).FindString(p.Do("INFO", "server"))
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "# Recorded from %s; judges_test.go says how.\n", strings.TrimSpace(version))
 	for _, v := range judgedValues() {
-		if v.only != "" && v.only != n.name {
+		if v.only != "" && v.only != n.Name {
 			continue
 		}
 		v.makeOn(t, p)
-		fmt.Fprintf(&out, "value %s %+q\n", v.key, dumped(t, p.do("DUMP", v.key)))
+		fmt.Fprintf(&out, "value %s %+q\n", v.key, dumped(t, p.Do("DUMP", v.key)))
 		for _, line := range v.ask {
-			fmt.Fprintf(&out, "ask %q %+q\n", line, p.do(strings.Fields(line)...))
+			fmt.Fprintf(&out, "ask %q %+q\n", line, p.Do(strings.Fields(line)...))
 		}
 	}
 	save := func(name string) {
-		if got := p.do("SAVE"); got != "+OK\r\n" {
+		if got := p.Do("SAVE"); got != "+OK\r\n" {
 			t.Fatal(got)
 		}
 		b, err := os.ReadFile(filepath.Join(saved, "dump.rdb"))
@@ -227,16 +181,16 @@ func record(t *testing.T, n newer) {
 			t.Fatal(err)
 		}
 	}
-	p.do("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('f', function() return 1 end)")
-	p.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu")
-	save(n.name + ".rdb")
-	if n.name == "redis8" {
-		p.do("FLUSHALL")
-		p.do("SET", "a", "1")
-		p.do("VADD", "vectors", "VALUES", "2", "1", "2", "element")
+	p.Do("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('f', function() return 1 end)")
+	p.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu")
+	save(n.Name + ".rdb")
+	if n.Name == "redis8" {
+		p.Do("FLUSHALL")
+		p.Do("SET", "a", "1")
+		p.Do("VADD", "vectors", "VALUES", "2", "1", "2", "element")
 		save("redis8-module.rdb")
 	}
-	if err := os.WriteFile(filepath.Join(dir, n.name+".txt"), out.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, n.Name+".txt"), out.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -246,47 +200,47 @@ func record(t *testing.T, n newer) {
 func TestJudgesRecorded(t *testing.T) {
 	ran := 0
 	defer func() { needSome(t, ran, "server") }()
-	for _, n := range newerServers() {
-		t.Run(n.name, func(t *testing.T) {
+	for _, n := range judge.NewerServers() {
+		t.Run(n.Name, func(t *testing.T) {
 			ran++
 			if *recordJudges {
 				record(t, n)
 			}
-			about, values := readJudged(t, n.name)
-			ours := ownPeer(t, server.Options{})
-			ask := func(how string, p *peer, key string) {
+			about, values := readJudged(t, n.Name)
+			ours := judge.Own(t, server.Options{})
+			ask := func(how string, p *judge.Peer, key string) {
 				for _, a := range values[key].answers {
-					if got := p.do(strings.Fields(a[0])...); got != a[1] {
+					if got := p.Do(strings.Fields(a[0])...); got != a[1] {
 						t.Errorf("%s, %s: %s:\nwant %s\ngot %s", about, how, a[0], clipped(a[1]), clipped(got))
 					}
 				}
 			}
 			for key, v := range values {
-				if got := ours.do("RESTORE", key, "0", v.payload); got != "+OK\r\n" {
+				if got := ours.Do("RESTORE", key, "0", v.payload); got != "+OK\r\n" {
 					t.Errorf("%s: RESTORE of %s: %s%.200q", about, key, got, v.payload)
 					continue
 				}
 				ask("RESTORE", ours, key)
-				again := dumped(t, ours.do("DUMP", key))
-				if got := ours.do("RESTORE", key, "0", again, "REPLACE"); got != "+OK\r\n" {
+				again := dumped(t, ours.Do("DUMP", key))
+				if got := ours.Do("RESTORE", key, "0", again, "REPLACE"); got != "+OK\r\n" {
 					t.Errorf("what DUMP makes of %s is refused: %s", key, got)
 				}
 				ask("RESTORE of our DUMP", ours, key)
 			}
 
 			path := filepath.Join(t.TempDir(), "imported.db")
-			out := importJudged(t, n.name+".rdb", path)
+			out := importJudged(t, n.Name+".rdb", path)
 			if out.Keys != int64(len(values)) || out.Failed != 0 || out.Functions != 1 {
 				t.Errorf("%s: %+v of %d", about, out, len(values))
 			}
-			imported := ownPeer(t, server.Options{File: path})
+			imported := judge.Own(t, server.Options{File: path})
 			for key := range values {
 				ask("import", imported, key)
 			}
-			if got := imported.do("PEXPIRETIME", "expires"); got != ":"+farDeadline+"\r\n" {
+			if got := imported.Do("PEXPIRETIME", "expires"); got != ":"+farDeadline+"\r\n" {
 				t.Errorf("%s: the deadline of a key: %s", about, got)
 			}
-			if got := imported.do("FCALL", "f", "0"); got != ":1\r\n" {
+			if got := imported.Do("FCALL", "f", "0"); got != ":1\r\n" {
 				t.Errorf("%s: FCALL: %s", about, got)
 			}
 		})
@@ -362,37 +316,37 @@ func sameScores(t *testing.T, a, b string) bool {
 // TestJudgesDump moves random values and libraries by DUMP and RESTORE, from newer servers
 // and back.
 func TestJudgesDump(t *testing.T) {
-	for _, n := range newerServers() {
-		t.Run(n.name, func(t *testing.T) {
-			theirs, ours := n.start(t), ownPeer(t, server.Options{})
+	for _, n := range judge.NewerServers() {
+		t.Run(n.Name, func(t *testing.T) {
+			theirs, ours := n.Start(t), judge.Own(t, server.Options{})
 			const library = "#!lua name=lib\nredis.register_function('f', function() return 1 end)"
-			for _, way := range [][2]*peer{{theirs, ours}, {ours, theirs}} {
-				way[0].do("FUNCTION", "LOAD", "REPLACE", library)
-				if got := way[1].do("FUNCTION", "RESTORE", dumped(t, way[0].do("FUNCTION", "DUMP")), "FLUSH"); got != "+OK\r\n" {
+			for _, way := range [][2]*judge.Peer{{theirs, ours}, {ours, theirs}} {
+				way[0].Do("FUNCTION", "LOAD", "REPLACE", library)
+				if got := way[1].Do("FUNCTION", "RESTORE", dumped(t, way[0].Do("FUNCTION", "DUMP")), "FLUSH"); got != "+OK\r\n" {
 					t.Errorf("FUNCTION RESTORE: %s", got)
 				}
-				if got := way[1].do("FCALL", "f", "0"); got != ":1\r\n" {
+				if got := way[1].Do("FCALL", "f", "0"); got != ":1\r\n" {
 					t.Errorf("FCALL: %s", got)
 				}
 			}
 			r := rand.New(rand.NewPCG(7, 8))
 			for range 150 {
 				argv, look, _ := randomValue(r)
-				theirs.do("FLUSHALL")
-				ours.do("FLUSHALL")
-				if got := theirs.do(argv...); strings.HasPrefix(got, "-") {
+				theirs.Do("FLUSHALL")
+				ours.Do("FLUSHALL")
+				if got := theirs.Do(argv...); strings.HasPrefix(got, "-") {
 					t.Fatal(got)
 				}
 				var fields []string
 				if argv[0] == "HSET" && r.IntN(3) > 0 {
 					for i := 2; i < len(argv) && len(fields) < 20; i += 2 * (1 + r.IntN(3)) {
 						fields = append(fields, argv[i])
-						theirs.do("HPEXPIREAT", "k", strconv.FormatInt(33e12+r.Int64N(1e6), 10), "FIELDS", "1", argv[i])
+						theirs.Do("HPEXPIREAT", "k", strconv.FormatInt(33e12+r.Int64N(1e6), 10), "FIELDS", "1", argv[i])
 					}
 				}
 				times := append([]string{"HPEXPIRETIME", "k", "FIELDS", strconv.Itoa(len(fields))}, fields...)
-				payload := dumped(t, theirs.do("DUMP", "k"))
-				if got := ours.do("RESTORE", "k", "0", payload); got != "+OK\r\n" {
+				payload := dumped(t, theirs.Do("DUMP", "k"))
+				if got := ours.Do("RESTORE", "k", "0", payload); got != "+OK\r\n" {
 					t.Fatalf("%.200q: RESTORE here: %s%.300q", argv, got, payload)
 				}
 				compare := func(what string) {
@@ -404,7 +358,7 @@ func TestJudgesDump(t *testing.T) {
 					case "SADD":
 						how = ordered
 					}
-					got, want := ours.do(look("k")...), theirs.do(look("k")...)
+					got, want := ours.Do(look("k")...), theirs.Do(look("k")...)
 					if argv[0] == "ZADD" && sameScores(t, got, want) {
 						return
 					}
@@ -414,15 +368,15 @@ func TestJudgesDump(t *testing.T) {
 					if len(fields) == 0 {
 						return
 					}
-					if got, want := ours.do(times...), theirs.do(times...); got != want {
+					if got, want := ours.Do(times...), theirs.Do(times...); got != want {
 						t.Fatalf("%.200q: %s: %q:\nwant %s\ngot %s", argv, what, times, clipped(want), clipped(got))
 					}
 				}
 				compare("from there")
-				if len(fields) > 0 && n.name == "valkey9" {
+				if len(fields) > 0 && n.Name == "valkey9" {
 					continue // which does not read what Redis 7.4 and we write
 				}
-				if got := theirs.do("RESTORE", "k", "0", dumped(t, ours.do("DUMP", "k")), "REPLACE"); got != "+OK\r\n" {
+				if got := theirs.Do("RESTORE", "k", "0", dumped(t, ours.Do("DUMP", "k")), "REPLACE"); got != "+OK\r\n" {
 					t.Fatalf("%.200q: RESTORE there: %s", argv, got)
 				}
 				compare("and back")
@@ -440,25 +394,25 @@ func TestJudgesExport(t *testing.T) {
 	}
 	timed := filepath.Join(t.TempDir(), "timed.db")
 	deadlines := timedFile(t, timed)
-	type judge struct {
+	type exporter struct {
 		fixture string
 		targets map[string]rdb.Target
-		start   func(t *testing.T, args ...string) *peer
+		start   func(t *testing.T, args ...string) *judge.Peer
 	}
 	old := map[string]rdb.Target{"redis5": rdb.Redis5, "redis7": rdb.Redis7}
-	judges := map[string]judge{
-		"redis7": {"redis8", old, func(t *testing.T, args ...string) *peer {
-			dial := startRedis(t, args...)
-			return newPeer(dial(), dial())
+	judges := map[string]exporter{
+		"redis7": {"redis8", old, func(t *testing.T, args ...string) *judge.Peer {
+			dial := judge.Start(t, args...)
+			return judge.NewPeer(dial(), dial())
 		}},
 	}
-	for _, n := range newerServers() {
+	for _, n := range judge.NewerServers() {
 		targets := maps.Clone(old)
-		targets[n.name] = map[string]rdb.Target{"redis8": rdb.Redis8, "valkey9": rdb.Valkey9}[n.name]
-		if n.name == "redis8" {
+		targets[n.Name] = map[string]rdb.Target{"redis8": rdb.Redis8, "valkey9": rdb.Valkey9}[n.Name]
+		if n.Name == "redis8" {
 			targets["any"] = rdb.Any
 		}
-		judges[n.name] = judge{n.name, targets, n.start}
+		judges[n.Name] = exporter{n.Name, targets, n.Start}
 	}
 	for name, j := range judges {
 		for target, to := range j.targets {
@@ -470,7 +424,7 @@ func TestJudgesExport(t *testing.T) {
 					_, values := readJudged(t, j.fixture)
 					path := filepath.Join(t.TempDir(), "f.db")
 					importJudged(t, j.fixture+".rdb", path)
-					export := func(path string) *peer {
+					export := func(path string) *judge.Peer {
 						write := archive.ExportCommands
 						if format == "rdb" {
 							write = archive.ExportRDB
@@ -498,20 +452,20 @@ func TestJudgesExport(t *testing.T) {
 							if strings.HasPrefix(a[0], "HPEXPIRETIME") && !to.FieldDeadlines() || strings.HasPrefix(a[0], "XINFO") && to == rdb.Redis5 {
 								continue
 							}
-							got := p.do(strings.Fields(a[0])...)
+							got := p.Do(strings.Fields(a[0])...)
 							if got != a[1] && (a[0][0] != 'Z' || !sameScores(t, got, a[1])) {
 								t.Errorf("key %s: %s:\nwant %s\ngot %s", key, a[0], clipped(a[1]), clipped(got))
 							}
 						}
 					}
-					if got := p.do("PEXPIRETIME", "expires"); got != ":"+farDeadline+"\r\n" {
+					if got := p.Do("PEXPIRETIME", "expires"); got != ":"+farDeadline+"\r\n" {
 						t.Errorf("the deadline of a key: %s", got)
 					}
-					if got := p.do("FCALL", "f", "0"); to.Functions() && got != ":1\r\n" {
+					if got := p.Do("FCALL", "f", "0"); to.Functions() && got != ":1\r\n" {
 						t.Errorf("FCALL: %s", got)
 					}
 					p = export(timed)
-					if got := p.do("FUNCTION", "LOAD", "REPLACE", string(library)); strings.HasPrefix(got, "-") {
+					if got := p.Do("FUNCTION", "LOAD", "REPLACE", string(library)); strings.HasPrefix(got, "-") {
 						t.Fatal(got)
 					}
 					checkDeadlines(t, p, deadlines)

@@ -20,21 +20,23 @@ import (
 	"github.com/zsetd/zsetd/server/archive"
 	"github.com/zsetd/zsetd/server/rdb"
 	"github.com/zsetd/zsetd/server/servertest/wait"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // TestLibraryForRedis compares the function library that emulates zsetd's commands on
 // Redis with the commands: same replies, same elements, same deadlines. The library is
 // also run in zsetd, where its functions call the commands.
 func TestLibraryForRedis(t *testing.T) {
-	dial := startRedis(t)
-	redis := newPeer(dial(), dial())
-	native, here := ownPeer(t, server.Options{}), ownPeer(t, server.Options{})
+	dial := judge.Start(t)
+	redis := judge.NewPeer(dial(), dial())
+	native, here := judge.Own(t, server.Options{}), judge.Own(t, server.Options{})
 	source, err := os.ReadFile("../cmd/zsetd/zsetd.lua")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []*peer{redis, here} {
-		if got := p.do("FUNCTION", "LOAD", "REPLACE", string(source)); got != "$5\r\nzsetd\r\n" {
+	for _, p := range []*judge.Peer{redis, here} {
+		if got := p.Do("FUNCTION", "LOAD", "REPLACE", string(source)); got != "$5\r\nzsetd\r\n" {
 			t.Fatal(got)
 		}
 	}
@@ -44,8 +46,8 @@ func TestLibraryForRedis(t *testing.T) {
 	}
 	r := luaFuzzer{rand.New(rand.NewPCG(seed, 7))}
 	keys := []string{"z", "y", "{tag}z", "", "string", "a b\n"}
-	for _, p := range []*peer{redis, native, here} {
-		p.do("SET", "string", "x")
+	for _, p := range []*judge.Peer{redis, native, here} {
+		p.Do("SET", "string", "x")
 	}
 	call := func(argv []string) []string {
 		return slices.Concat([]string{"FCALL", argv[0], "1"}, argv[1:])
@@ -53,9 +55,9 @@ func TestLibraryForRedis(t *testing.T) {
 	const later = "33177117420000" // a deadline
 	for range 3000 {
 		argv := r.eventCommand(keys)
-		want := native.do(argv...)
-		for name, p := range map[string]*peer{"in Redis": redis, "in zsetd": here} {
-			got := p.do(call(argv)...)
+		want := native.Do(argv...)
+		for name, p := range map[string]*judge.Peer{"in Redis": redis, "in zsetd": here} {
+			got := p.Do(call(argv)...)
 			if sameWords(got, want) {
 				continue
 			}
@@ -66,24 +68,24 @@ func TestLibraryForRedis(t *testing.T) {
 			{"ZRANGE", key, "0", "-1", "WITHSCORES"},
 			append([]string{"zpexpiretime", key, "MEMBERS", "4"}, "a", "b", "c", "d"),
 		} {
-			want := native.do(look...)
+			want := native.Do(look...)
 			there := look
 			if look[0] != "ZRANGE" {
 				there = call(look)
 			}
-			if got := redis.do(there...); !sameWords(got, want) {
+			if got := redis.Do(there...); !sameWords(got, want) {
 				t.Fatalf("seed %d: after %q %q:\n%q\nwith the command:\n%q", seed, argv, look, got, want)
 			}
 		}
 	}
 
 	// Deadlines that pass.
-	for _, p := range []*peer{redis, here} {
-		p.do("DEL", "z")
+	for _, p := range []*judge.Peer{redis, here} {
+		p.Do("DEL", "z")
 		for _, line := range []string{
 			"FCALL zaddex 1 z PX 1 MEMBERS 2 1 a 2 b", "FCALL zaddex 1 z EX 100 MEMBERS 1 3 c", "FCALL zaddex 1 z MEMBERS 1 4 d",
 		} {
-			p.do(strings.Fields(line)...)
+			p.Do(strings.Fields(line)...)
 		}
 		wait.Elapse(10 * time.Millisecond)
 		for _, step := range []struct{ line, want string }{
@@ -107,20 +109,20 @@ func TestLibraryForRedis(t *testing.T) {
 			{"FCALL zaddex 2 z y MEMBERS 1 1 x", "-ERR wrong number of arguments for 'zaddex' command\r\n"},
 			{"FCALL zaddex 1 z MEMBERS 1 1", "-ERR wrong number of arguments for 'zaddex' command\r\n"},
 		} {
-			if got := p.do(strings.Fields(step.line)...); step.want != "" && got != step.want {
+			if got := p.Do(strings.Fields(step.line)...); step.want != "" && got != step.want {
 				t.Errorf("%s: %q, want %q", step.line, got, step.want)
 			}
 		}
 	}
-	if got := redis.do("FCALL", "zpurge", "1", "z"); got != ":0\r\n" {
+	if got := redis.Do("FCALL", "zpurge", "1", "z"); got != ":0\r\n" {
 		t.Error(got)
 	}
-	redis.do("FCALL", "zpexpire", "1", "z", "1", "MEMBERS", "1", "x")
+	redis.Do("FCALL", "zpexpire", "1", "z", "1", "MEMBERS", "1", "x")
 	wait.Elapse(10 * time.Millisecond)
-	if got := redis.do("FCALL", "zpurge", "1", "z"); got != ":1\r\n" {
+	if got := redis.Do("FCALL", "zpurge", "1", "z"); got != ":1\r\n" {
 		t.Error(got)
 	}
-	if got := redis.do("EXISTS", "z", "zsetd:deadlines:{z}"); got != ":0\r\n" {
+	if got := redis.Do("EXISTS", "z", "zsetd:deadlines:{z}"); got != ":0\r\n" {
 		t.Error(got)
 	}
 }
@@ -151,12 +153,12 @@ func TestLeaving(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			dial := startRedis(t, "--dir", dir)
-			redis := newPeer(dial(), dial())
+			dial := judge.Start(t, "--dir", dir)
+			redis := judge.NewPeer(dial(), dial())
 			if format == "commands" {
 				sendCommands(t, redis, out.Bytes())
 			}
-			if got := redis.do("FUNCTION", "LOAD", "REPLACE", string(library)); strings.HasPrefix(got, "-") {
+			if got := redis.Do("FUNCTION", "LOAD", "REPLACE", string(library)); strings.HasPrefix(got, "-") {
 				t.Fatal(got)
 			}
 			checkDeadlines(t, redis, deadlines)
@@ -165,7 +167,7 @@ func TestLeaving(t *testing.T) {
 }
 
 // sendCommands sends an export to a server, which must refuse none of it.
-func sendCommands(t *testing.T, p *peer, commands []byte) {
+func sendCommands(t *testing.T, p *judge.Peer, commands []byte) {
 	t.Helper()
 	var lines [][]string
 	for r := bufio.NewReader(bytes.NewReader(commands)); ; {
@@ -182,7 +184,7 @@ func sendCommands(t *testing.T, p *peer, commands []byte) {
 		}
 		lines = append(lines, argv)
 	}
-	replies, err := p.pipeline(lines)
+	replies, err := p.Pipeline(lines)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,10 +288,10 @@ func bracedKeys() []string {
 }
 
 // checkDeadlines asks the functions of a server for deadlines.
-func checkDeadlines(t *testing.T, p *peer, deadlines map[string]string) {
+func checkDeadlines(t *testing.T, p *judge.Peer, deadlines map[string]string) {
 	t.Helper()
 	for key, at := range deadlines {
-		if got, want := p.do("FCALL_RO", "zpexpiretime", "1", key, "MEMBERS", "2", "m", "n"), "*2\r\n:"+at+"\r\n:-1\r\n"; got != want {
+		if got, want := p.Do("FCALL_RO", "zpexpiretime", "1", key, "MEMBERS", "2", "m", "n"), "*2\r\n:"+at+"\r\n:-1\r\n"; got != want {
 			t.Errorf("key %q: %q, want %q", key, got, want)
 		}
 	}
@@ -298,20 +300,20 @@ func checkDeadlines(t *testing.T, p *peer, deadlines map[string]string) {
 // TestLibrarySeparatesKeys gives members of keys deadlines with the functions in Redis: no key has
 // those of another one.
 func TestLibrarySeparatesKeys(t *testing.T) {
-	dial := startRedis(t)
-	redis := newPeer(dial(), dial())
+	dial := judge.Start(t)
+	redis := judge.NewPeer(dial(), dial())
 	source, err := os.ReadFile("../cmd/zsetd/zsetd.lua")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := redis.do("FUNCTION", "LOAD", string(source)); strings.HasPrefix(got, "-") {
+	if got := redis.Do("FUNCTION", "LOAD", string(source)); strings.HasPrefix(got, "-") {
 		t.Fatal(got)
 	}
 	deadlines := map[string]string{}
 	for i, key := range bracedKeys() {
 		deadlines[key] = strconv.Itoa(33e12 + i)
-		redis.do("ZADD", key, "2", "n")
-		if got := redis.do("FCALL", "zaddex", "1", key, "PXAT", deadlines[key], "MEMBERS", "1", "1", "m"); got != ":1\r\n" {
+		redis.Do("ZADD", key, "2", "n")
+		if got := redis.Do("FCALL", "zaddex", "1", key, "PXAT", deadlines[key], "MEMBERS", "1", "1", "m"); got != ":1\r\n" {
 			t.Fatalf("%q: %s", key, got)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/servertest/rerun"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // TestIgnoredParameters checks that the log names the parameters of old files, which are ignored.
@@ -41,7 +43,7 @@ func TestIgnoredParameters(t *testing.T) {
 // Redis unless a reason is listed.
 func TestParametersAsRedis(t *testing.T) {
 	rerun.Skip(t)
-	for version, start := range map[string]func(*testing.T, ...string) func() net.Conn{judge: startRedis, "8.6": startNewer} {
+	for version, start := range map[string]func(*testing.T, ...string) func() net.Conn{judge.Version: judge.Start, "8.6": judge.StartNewer} {
 		t.Run(version, func(t *testing.T) { testParameters(t, start(t)(), version) })
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/servertest/rerun"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // fuzzServer returns a server that takes payloads whatever their checksums, and a session.
@@ -130,8 +132,8 @@ func FuzzRestore(f *testing.F) {
 			}
 		}
 	}
-	for _, n := range newerServers() {
-		_, values := readJudged(f, n.name)
+	for _, n := range judge.NewerServers() {
+		_, values := readJudged(f, n.Name)
 		for _, key := range slices.Sorted(maps.Keys(values)) {
 			if payload := values[key].payload; len(payload) < 1000 {
 				f.Add([]byte(payload))

@@ -16,6 +16,8 @@ import (
 	"github.com/tidwall/redcon"
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/servertest/wait"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // serveRedcon serves srv through a redcon server until the end of the test.
@@ -56,7 +58,7 @@ type redconClient struct {
 func newRedconClient(t *testing.T, addr string) *redconClient {
 	nc := dialTCP(t, addr)
 	t.Cleanup(func() { nc.Close() })
-	nc.SetDeadline(time.Now().Add(patience))
+	nc.SetDeadline(time.Now().Add(judge.Patience))
 	return &redconClient{t, nc, bufio.NewReader(nc)}
 }
 

@@ -15,6 +15,8 @@ import (
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/servertest"
 	"github.com/zsetd/zsetd/server/servertest/wait"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 var (
@@ -38,8 +40,8 @@ func TestReplicasDifferential(t *testing.T) {
 		start    func(t *testing.T, args ...string) (dial func() net.Conn)
 		settings []string
 	}{
-		{version: judge, start: startRedis},
-		{version: "8.6", start: startNewer, settings: []string{"repl-field-deadlines", "redis"}},
+		{version: judge.Version, start: judge.Start},
+		{version: "8.6", start: judge.StartNewer, settings: []string{"repl-field-deadlines", "redis"}},
 	} {
 		t.Run(test.version, func(t *testing.T) {
 			t.Logf("repeat with -replicas.seed %d", seed)
@@ -56,8 +58,8 @@ func TestReplicasDifferential(t *testing.T) {
 // replicas are a primary and its replicas.
 type replicas struct {
 	t       *testing.T
-	version string  // of the replicas of Redis
-	peers   []*peer // the primary first
+	version string        // of the replicas of Redis
+	peers   []*judge.Peer // the primary first
 	names   []string
 }
 
@@ -67,9 +69,9 @@ const databases = 4
 // redis starts a redis-server and returns its port.
 func (x *replicas) redis(start func(t *testing.T, args ...string) (dial func() net.Conn), args ...string) (port string) {
 	x.t.Helper()
-	port = unusedPort(x.t)
+	port = judge.FreePort(x.t)
 	dial := start(x.t, append([]string{"--port", port, "--databases", strconv.Itoa(databases)}, args...)...)
-	x.peers, x.names = append(x.peers, newPeer(dial(), dial())), append(x.names, "redis")
+	x.peers, x.names = append(x.peers, judge.NewPeer(dial(), dial())), append(x.names, "redis")
 	return port
 }
 
@@ -91,7 +93,7 @@ func (x *replicas) zsetd(settings ...string) (port string) {
 		x.t.Cleanup(func() { nc.Close() })
 		return nc
 	}
-	x.peers, x.names = append(x.peers, newPeer(dial(), dial())), append(x.names, "zsetd")
+	x.peers, x.names = append(x.peers, judge.NewPeer(dial(), dial())), append(x.names, "zsetd")
 	_, port, _ = net.SplitHostPort(srv.Addr())
 	return port
 }
@@ -118,7 +120,7 @@ func (x *replicas) run(seed uint64) {
 		cut := r.IntN(3)
 		for i := 0; len(lines) > 0; i++ {
 			k := min(len(lines), 1+r.IntN(60))
-			if _, err := primary.pipeline(lines[:k]); err != nil {
+			if _, err := primary.Pipeline(lines[:k]); err != nil {
 				x.t.Fatal(err)
 			}
 			for _, argv := range lines[:k] {
@@ -126,13 +128,13 @@ func (x *replicas) run(seed uint64) {
 			}
 			lines = lines[k:]
 			if i < cut {
-				primary.do("CLIENT", "KILL", "TYPE", "replica")
+				primary.Do("CLIENT", "KILL", "TYPE", "replica")
 			}
 		}
 		x.compare(history)
 		history = history[:0]
 	}
-	x.t.Logf("%s continued, %s transfers", primary.info("sync_partial_ok"), primary.info("sync_full"))
+	x.t.Logf("%s continued, %s transfers", primary.Info("sync_partial_ok"), primary.Info("sync_full"))
 }
 
 // drawnLines draws a command, or several in a transaction or script. Commands that wait
@@ -169,7 +171,7 @@ func drawnLines(g *generator, r *rand.Rand) [][]string {
 func (x *replicas) linked() {
 	x.t.Helper()
 	for i, p := range x.peers[1:] {
-		wait.Until(x.t, fmt.Sprintf("replica %d (%s) is synchronized", i+1, x.names[i+1]), func() bool { return p.info("master_link_status") == "up" })
+		wait.Until(x.t, fmt.Sprintf("replica %d (%s) is synchronized", i+1, x.names[i+1]), func() bool { return p.Info("master_link_status") == "up" })
 	}
 }
 
@@ -179,9 +181,9 @@ func (x *replicas) compare(history []string) {
 	x.t.Helper()
 	var difference string
 	equal := func() bool {
-		want, _ := contents(x.peers[0], x.version > judge)
+		want, _ := contents(x.peers[0], x.version > judge.Version)
 		for i, p := range x.peers[1:] {
-			got, err := contents(p, x.version > judge)
+			got, err := contents(p, x.version > judge.Version)
 			if difference = firstDifference(want, got); err != nil || difference != "" {
 				difference = fmt.Sprintf("replica %d (%s) of %s: %s %v", i+1, x.names[i+1], x.names[0], difference, err)
 				return false
@@ -234,13 +236,13 @@ func firstDifference(want, got map[string]string) string {
 
 // contents returns the keys of all databases with their values and deadlines, with fields
 // those of fields of hashes, too, and the libraries of functions.
-func contents(p *peer, fields bool) (map[string]string, error) {
+func contents(p *judge.Peer, fields bool) (map[string]string, error) {
 	all := map[string]string{}
 	valueReaders := map[string]valueReader{
 		"string": {[]string{"GET"}, 0}, "list": {[]string{"LRANGE", "0", "-1"}, 0}, "set": {[]string{"SMEMBERS"}, 1},
 		"hash": {[]string{"HGETALL"}, 2}, "zset": {[]string{"ZRANGE", "0", "-1", "WITHSCORES"}, -1}, "stream": {[]string{"XRANGE", "-", "+"}, 0},
 	}
-	c := p.events // its database is not that of the commands
+	c := p.Events // its database is not that of the commands
 	for db := range databases {
 		replies, err := decoded(c, []string{"SELECT", strconv.Itoa(db)}, []string{"KEYS", "*"})
 		if err != nil {
@@ -292,8 +294,8 @@ func contents(p *peer, fields bool) (map[string]string, error) {
 }
 
 // decoded sends command lines and returns their replies.
-func decoded(c *conn, lines ...[]string) ([]any, error) {
-	replies, err := c.pipeline(lines)
+func decoded(c *judge.Conn, lines ...[]string) ([]any, error) {
+	replies, err := c.Pipeline(lines)
 	if err != nil {
 		return nil, err
 	}

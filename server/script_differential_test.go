@@ -12,6 +12,8 @@ import (
 
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/servertest/rerun"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 var scriptsN = flag.Int("scripts.n", 300, "`number` of rounds of random values that the libraries of Lua are compared with")
@@ -128,13 +130,13 @@ func (r luaFuzzer) scripts() [][2]string {
 
 // luaPeers returns a redis-server and a zsetd server that are to reply the same to
 // scripts, and what draws them.
-func luaPeers(t *testing.T) (real, ours *peer, seed uint64, r luaFuzzer) {
+func luaPeers(t *testing.T) (real, ours *judge.Peer, seed uint64, r luaFuzzer) {
 	dial := startCompared(t)
 	seed = *differentialSeed
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	return newPeer(dial(), dial()), ownPeer(t, server.Options{Config: map[string]string{"dialect": dialect()}}), seed, luaFuzzer{rand.New(rand.NewPCG(seed, 5))}
+	return judge.NewPeer(dial(), dial()), judge.Own(t, server.Options{Config: map[string]string{"dialect": dialect()}}), seed, luaFuzzer{rand.New(rand.NewPCG(seed, 5))}
 }
 
 // TestLibrariesOfLua compares the libraries of scripts with those of Redis: conversion of
@@ -146,7 +148,7 @@ func TestLibrariesOfLua(t *testing.T) {
 	reports := 0
 	for range *scriptsN {
 		for _, s := range r.scripts() {
-			want, got := real.do("EVAL", s[0], "0", s[1]), ours.do("EVAL", s[0], "0", s[1])
+			want, got := real.Do("EVAL", s[0], "0", s[1]), ours.Do("EVAL", s[0], "0", s[1])
 			if want = address.ReplaceAllString(want, "$1"); want == address.ReplaceAllString(got, "$1") {
 				continue
 			}
@@ -195,16 +197,16 @@ func TestDifferentialPrograms(t *testing.T) {
 				lines = append(lines, []string{"EVAL", "return select(2, loadstring(ARGV[1], '@user_script')) or 'compiled'", "0", r.mutant()})
 			}
 		}
-		want, err := real.pipeline(lines)
+		want, err := real.Pipeline(lines)
 		if err != nil {
 			t.Fatalf("seed %d: redis-server: %v", seed, err)
 		}
-		got, err := ours.pipeline(lines)
+		got, err := ours.Pipeline(lines)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		differ := func(argv []string) (w, g string, differ bool) {
-			w, g = written(real.do(argv...)), inWordsOf(opponent(), written(ours.do(argv...)))
+			w, g = written(real.Do(argv...)), inWordsOf(opponent(), written(ours.Do(argv...)))
 			return w, g, w != g
 		}
 		for i, argv := range lines {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/servertest/rerun"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 var librariesN = flag.Int("libraries.n", 2000, "`number` of random calls that each library of scripts is compared with")
@@ -61,9 +63,9 @@ var libraryScripts = map[string]func(r luaFuzzer) (source string, args []string)
 // results and errors.
 func TestScriptLibraries(t *testing.T) {
 	rerun.Skip(t)
-	dial := startRedis(t)
-	real := newPeer(dial(), dial())
-	ours := ownPeer(t, server.Options{})
+	dial := judge.Start(t)
+	real := judge.NewPeer(dial(), dial())
+	ours := judge.Own(t, server.Options{})
 	// Not the length of the reply either, nor what Redis 7.0 lacks.
 	address := regexp.MustCompile(`^\$[0-9]+|"decode_array_with_array_mt"=function |(table|function|thread): 0x[0-9a-f]+`)
 	for library, script := range libraryScripts {
@@ -80,11 +82,11 @@ func TestScriptLibraries(t *testing.T) {
 					source, args := script(r)
 					lines = append(lines, append([]string{"EVAL", prelude + source, "0"}, args...))
 				}
-				want, err := real.pipeline(lines)
+				want, err := real.Pipeline(lines)
 				if err != nil {
 					t.Fatalf("redis: %.2000v", err)
 				}
-				got, err := ours.pipeline(lines)
+				got, err := ours.Pipeline(lines)
 				if err != nil {
 					t.Fatalf("zsetd: %.2000v", err)
 				}

@@ -80,7 +80,7 @@ func TestDifferentialLimits(t *testing.T) {
 	reports := 0
 	for _, source := range sources {
 		for _, argv := range [][]string{{"EVAL", source, "0"}, {"EVAL", "local f, e = loadstring(ARGV[1], '@x') return e or 'compiled'", "0", source}} {
-			want, got := written(real.do(argv...)), inWordsOf(opponent(), written(ours.do(argv...)))
+			want, got := written(real.Do(argv...)), inWordsOf(opponent(), written(ours.Do(argv...)))
 			if want == got {
 				continue
 			}

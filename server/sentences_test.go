@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/server"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // sharedSentences returns the texts that are the same as a judge's because they are facts.
@@ -39,7 +41,7 @@ func normalized(sentence string) string {
 // place where it says so.
 func sentencesOf(t *testing.T, ask func(args ...string) any) map[string]string {
 	places := map[string]string{}
-	for _, name := range words(ask("COMMAND", "LIST")) {
+	for _, name := range judge.Sorted(ask("COMMAND", "LIST")) {
 		for _, about := range []string{"INFO", "DOCS"} {
 			eachText(ask("COMMAND", about, name), func(field, sentence string) string {
 				places[normalized(sentence)] = name + " " + field
@@ -78,7 +80,7 @@ func talkative(t *testing.T) func(args ...string) any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return asker(t, nc)
+	return judge.Asker(t, nc)
 }
 
 // talkativeArgs returns the arguments that make a judge as talkative.
@@ -97,15 +99,17 @@ func talkativeArgs(t *testing.T) []string {
 func TestSentences(t *testing.T) {
 	own := sentencesOf(t, talkative(t))
 	judges := map[string]func(t *testing.T) func(args ...string) any{
-		"redis": func(t *testing.T) func(args ...string) any { return asker(t, startRedis(t, talkativeArgs(t)...)()) },
+		"redis": func(t *testing.T) func(args ...string) any {
+			return judge.Asker(t, judge.Start(t, talkativeArgs(t)...)())
+		},
 	}
-	for _, n := range newerServers() {
-		judges[n.name] = func(t *testing.T) func(args ...string) any {
-			path := n.path(t)
+	for _, n := range judge.NewerServers() {
+		judges[n.Name] = func(t *testing.T) func(args ...string) any {
+			path := n.Path(t)
 			if path == "" {
-				t.Skipf("%s is not installed: set %s to the program", n.name, n.variable)
+				t.Skipf("%s is not installed: set %s to the program", n.Name, n.Variable)
 			}
-			return asker(t, startJudge(t, path, talkativeArgs(t)...)())
+			return judge.Asker(t, judge.StartProgram(t, path, talkativeArgs(t)...)())
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(judges)) {

@@ -32,6 +32,8 @@ import (
 	"github.com/zsetd/zsetd/server/internal/transcript"
 	"github.com/zsetd/zsetd/server/servertest/rerun"
 	"github.com/zsetd/zsetd/server/servertest/wait"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 var (
@@ -130,20 +132,20 @@ func TestChosenSubtests(t *testing.T) {
 // TestTranscriptsOfNewer judges Redis 8 by the transcripts of what Redis 7.0 lacks: by the
 // sections that are not marked as zsetd's own.
 func TestTranscriptsOfNewer(t *testing.T) {
-	judgeTranscripts(t, newerServers()[0], "hash-expire", "hash-getex", "hash-expire-time", "hash-lazy", "stream-claim",
+	judgeTranscripts(t, judge.NewerServers()[0], "hash-expire", "hash-getex", "hash-expire-time", "hash-lazy", "stream-claim",
 		"stream-idempotence", "stream-references", "stream-groups", "stream-blocking", "stream", "keysizes", "keys-overwritten", "takenback")
 }
 
 // TestTranscriptsOfValkey judges Valkey by the transcript of what Redis lacks and Valkey has.
-func TestTranscriptsOfValkey(t *testing.T) { judgeTranscripts(t, newerServers()[1], "valkey") }
+func TestTranscriptsOfValkey(t *testing.T) { judgeTranscripts(t, judge.NewerServers()[1], "valkey") }
 
 // judgeTranscripts judges a server by transcripts, except the sections that are marked as
 // zsetd's own.
-func judgeTranscripts(t *testing.T, judge newer, names ...string) {
+func judgeTranscripts(t *testing.T, n judge.Newer, names ...string) {
 	rerun.Skip(t)
-	path := judge.path(t)
+	path := n.Path(t)
 	if path == "" {
-		t.Skipf("%s is not installed: set %s to the program", judge.name, judge.variable)
+		t.Skipf("%s is not installed: set %s to the program", n.Name, n.Variable)
 	}
 	tests := map[string]func(*testing.T){}
 	for _, name := range names {
@@ -162,14 +164,14 @@ func judgeTranscripts(t *testing.T, judge newer, names ...string) {
 			}
 			judged++
 			tests[name+"/"+s.Title] = func(t *testing.T) { // most of its time is spent waiting
-				dial := startJudge(t, path, "--enable-debug-command", "yes", "--hz", "100") // fields expire in the background, 100 times a second
+				dial := judge.StartProgram(t, path, "--enable-debug-command", "yes", "--hz", "100") // fields expire in the background, 100 times a second
 				p := &player{t: t, file: f, mode: "plain", clients: map[int]*client{}, connect: dial}
 				p.play(s)
 				for n, c := range p.clients {
 					if n != 0 && !t.Failed() {
 						p.silent(n, c)
 					}
-					c.nc.Close()
+					c.NC.Close()
 				}
 			}
 		}
@@ -191,7 +193,7 @@ type player struct {
 }
 
 type client struct {
-	*conn
+	*judge.Conn
 	open      bool // a transaction
 	watching  bool
 	listening bool // has subscribed, monitors or the like: no MULTI around commands
@@ -217,10 +219,10 @@ func runSection(t *testing.T, f *transcript.File, s *transcript.Section, mode st
 			p.connect = func() net.Conn { return dialTCP(t, addr) }
 		}
 	} else {
-		p.client(0).roundtrip(t, "FLUSHALL")
+		p.client(0).RoundTrip(t, "FLUSHALL")
 		defer func() {
-			p.client(0).roundtrip(t, "FLUSHALL")
-			p.client(0).nc.Close()
+			p.client(0).RoundTrip(t, "FLUSHALL")
+			p.client(0).NC.Close()
 		}()
 	}
 	if mode == "resp3" || mode == "script" {
@@ -231,7 +233,7 @@ func runSection(t *testing.T, f *transcript.File, s *transcript.Section, mode st
 		}
 	}
 	if mode == "resp3" {
-		p.client(1).roundtrip(t, "HELLO", "3")
+		p.client(1).RoundTrip(t, "HELLO", "3")
 	}
 	if record {
 		p.record(s)
@@ -246,7 +248,7 @@ func runSection(t *testing.T, f *transcript.File, s *transcript.Section, mode st
 			p.silent(n, c)
 		}
 		if n != 0 {
-			c.nc.Close()
+			c.NC.Close()
 		}
 	}
 	if p.srv != nil {
@@ -281,7 +283,7 @@ func (p *player) client(n int) *client {
 		c = p.dial()
 		p.clients[n] = c
 		if p.mode == "resp3" && n > 1 {
-			c.roundtrip(p.t, "HELLO", "3")
+			c.RoundTrip(p.t, "HELLO", "3")
 		}
 	}
 	return c
@@ -301,7 +303,7 @@ func (p *player) dial() *client {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return &client{conn: newConn(nc)}
+	return &client{Conn: judge.NewConn(nc)}
 }
 
 // play runs the items of a section and compares.
@@ -343,7 +345,7 @@ func (p *player) play(s *transcript.Section) {
 // reports whether the section can go on.
 func (p *player) exchange(batch []*transcript.Item) bool {
 	c := p.client(batch[0].Client)
-	if c.closed {
+	if c.Closed {
 		p.t.Errorf("%s:%d: the connection is closed", p.file.Name, batch[0].Line)
 		return false
 	}
@@ -361,14 +363,14 @@ func (p *player) exchange(batch []*transcript.Item) bool {
 	}
 	before, owing := p.progress(), c.owes > 0
 	sent := make(chan error, 1)
-	go func() { sent <- c.send(b) }()
+	go func() { sent <- c.Send(b) }()
 	for _, it := range batch {
 		c.follow(it)
 		if !p.expect(it) {
 			return false
 		}
 	}
-	if err := <-sent; err != nil && !c.closed {
+	if err := <-sent; err != nil && !c.Closed {
 		p.t.Errorf("%s:%d: %v", p.file.Name, batch[0].Line, err)
 		return false
 	}
@@ -397,7 +399,7 @@ func (p *player) scriptable(c *client, it *transcript.Item) bool {
 // scripted has a script run a command. It returns false if the command is not
 // one for scripts, and nothing has happened.
 func (p *player) scripted(c *client, it *transcript.Item) (done bool) {
-	got := c.roundtrip(p.t, append([]string{"EVAL", "return redis.pcall(unpack(ARGV))", "0"}, it.Command...)...)
+	got := c.RoundTrip(p.t, append([]string{"EVAL", "return redis.pcall(unpack(ARGV))", "0"}, it.Command...)...)
 	want := it.Replies[0]
 	if strings.HasSuffix(got, " command is not allowed with BLOCK option from scripts\r\n") {
 		return false
@@ -456,12 +458,12 @@ func (p *player) wrapped(c *client, it *transcript.Item) bool {
 	b = it.AppendRequest(b)
 	b = transcript.AppendCommand(b, []string{"EXEC"})
 	sent := make(chan error, 1)
-	go func() { sent <- c.send(b) }()
+	go func() { sent <- c.Send(b) }()
 	defer func() { <-sent }()
 	var got [3]string
 	for i := range got {
 		var err error
-		if got[i], err = c.receive(patience); err != nil {
+		if got[i], err = c.Receive(judge.Patience); err != nil {
 			p.t.Errorf("%s:%d: %s: reply %d of MULTI, command, EXEC: %v", p.file.Name, it.Line, it.Words(), i, err)
 			return false
 		}
@@ -521,7 +523,7 @@ func (c *client) follow(it *transcript.Item) {
 func (p *player) expect(it *transcript.Item) bool {
 	c := p.client(it.Client)
 	for i, want := range it.Replies {
-		got, err := c.receive(patience)
+		got, err := c.Receive(judge.Patience)
 		if err != nil {
 			p.t.Errorf("%s:%d: %s: reply %d does not come: %v (received %q)\nwant:\n%s",
 				p.file.Name, it.Line, it.Words(), i+1, err, got, transcript.Indented(want))
@@ -600,12 +602,12 @@ func (p *player) settle(batch []*transcript.Item, before server.Progress, owing 
 func (p *player) probe() {
 	p.t.Helper()
 	c := p.dial()
-	defer c.nc.Close()
-	if err := c.send([]byte("*x\r\n")); err != nil {
+	defer c.NC.Close()
+	if err := c.Send([]byte("*x\r\n")); err != nil {
 		p.t.Fatal(err)
 	}
-	for !c.closed {
-		if _, err := c.receive(patience); err != nil {
+	for !c.Closed {
+		if _, err := c.Receive(judge.Patience); err != nil {
 			p.t.Fatal(err)
 		}
 	}
@@ -615,7 +617,7 @@ func (p *player) probe() {
 func (p *player) unblock() {
 	owing := false
 	for n, c := range p.clients {
-		owing = owing || n != 0 && !c.closed && c.owes > 0
+		owing = owing || n != 0 && !c.Closed && c.owes > 0
 	}
 	for blocked := owing; blocked; {
 		blocked = false
@@ -635,7 +637,7 @@ func (p *player) unblock() {
 func (p *player) control(words ...string) string {
 	p.t.Helper()
 	if p.srv == nil {
-		return p.client(0).roundtrip(p.t, words...)
+		return p.client(0).RoundTrip(p.t, words...)
 	}
 	args := make([]any, len(words))
 	for i, w := range words {
@@ -652,14 +654,14 @@ func (p *player) control(words ...string) string {
 // reply is that of RESET, or the one by which unblock has ended a command. Other commands that were
 // sent behind that command may follow.
 func (p *player) silent(n int, c *client) {
-	if c.closed {
+	if c.Closed {
 		return
 	}
-	r := c.roundtrip(p.t, "RESET")
+	r := c.RoundTrip(p.t, "RESET")
 	if c.owes > 0 && strings.HasPrefix(r, "-UNBLOCKED ") {
 		for ; c.owes > 0 && r != "+RESET\r\n"; c.owes-- {
 			var err error
-			if r, err = c.receive(patience); err != nil {
+			if r, err = c.Receive(judge.Patience); err != nil {
 				p.t.Fatal(err)
 			}
 		}
@@ -688,33 +690,33 @@ func (p *player) record(s *transcript.Section) {
 				early[it.Client]--
 				continue
 			}
-			if r, err := c.receive(patience); err == nil {
+			if r, err := c.Receive(judge.Patience); err == nil {
 				it.Replies = []string{r}
 			}
 			out = append(out, it)
 			continue
 		}
 		clear(early)
-		if c.closed {
+		if c.Closed {
 			p.t.Errorf("%s:%d: the connection is closed", p.file.Name, it.Line)
 			return
 		}
 		before, owing := p.progress(), c.owes > 0
-		if err := c.send(it.AppendRequest(nil)); err != nil {
+		if err := c.Send(it.AppendRequest(nil)); err != nil {
 			p.t.Errorf("%s:%d: %v", p.file.Name, it.Line, err)
 			return
 		}
 		out = append(out, it)
 		old := it.Replies
 		it.Replies = nil
-		wait := patience
+		wait := judge.Patience
 		if len(old) == 0 || keep {
 			wait = silence
 		}
 		for {
-			r, err := c.receive(wait)
+			r, err := c.Receive(wait)
 			if err != nil {
-				if wait == patience {
+				if wait == judge.Patience {
 					p.t.Errorf("%s:%d: %s: there was a reply, now none comes; delete it if that is right", p.file.Name, it.Line, it.Words())
 				}
 				break
@@ -737,11 +739,11 @@ func (p *player) record(s *transcript.Section) {
 		}
 		for n := range 10 {
 			other := p.clients[n]
-			if n == 0 || other == nil || n == it.Client || other.closed {
+			if n == 0 || other == nil || n == it.Client || other.Closed {
 				continue
 			}
 			for {
-				r, err := other.receive(5 * time.Millisecond)
+				r, err := other.Receive(5 * time.Millisecond)
 				if err != nil {
 					break
 				}
@@ -756,7 +758,7 @@ func (p *player) record(s *transcript.Section) {
 	s.Items = out
 	for n, c := range p.clients {
 		if n != 0 {
-			c.nc.Close()
+			c.NC.Close()
 			delete(p.clients, n)
 		}
 	}

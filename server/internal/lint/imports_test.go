@@ -55,6 +55,11 @@ func packages() []pkg {
 			"no package imports it",
 		},
 		{
+			"server/servertest/judge", "real servers for tests, and what they and zsetd answer",
+			"protocol server server/internal/transcript server/servertest/port server/servertest/wait",
+			"no package imports it",
+		},
+		{
 			"server/servertest/port", "ports for the servers of tests",
 			"-os -log/slog",
 			"no package imports it",

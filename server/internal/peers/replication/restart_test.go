@@ -1,4 +1,4 @@
-package server_test
+package replication_test
 
 import (
 	"context"
@@ -15,6 +15,8 @@ import (
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/servertest"
 	"github.com/zsetd/zsetd/server/servertest/wait"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // restart replaces the primary by one that has a file, which the replica then follows.
@@ -36,9 +38,9 @@ func (p *pair) restart(file string, config map[string]string) {
 		p.t.Cleanup(func() { nc.Close() })
 		return nc
 	}
-	p.primary = newPeer(dial(), dial())
+	p.primary = judge.NewPeer(dial(), dial())
 	host, port, _ := net.SplitHostPort(p.srv.Addr())
-	if r := p.replica.do("REPLICAOF", host, port); r != "+OK\r\n" {
+	if r := p.replica.Do("REPLICAOF", host, port); r != "+OK\r\n" {
 		p.t.Fatal(r)
 	}
 	p.linked()
@@ -92,7 +94,7 @@ func TestReplicaAfterRestart(t *testing.T) {
 					}
 				})
 			}
-			wait.Until(p.t, "the writers write", func() bool { return len(p.primary.do("LLEN", "list")) > len(":1000\r\n") })
+			wait.Until(p.t, "the writers write", func() bool { return len(p.primary.Do("LLEN", "list")) > len(":1000\r\n") })
 			defer writers.Wait()
 			return stop(p, file)
 		}},
@@ -140,17 +142,17 @@ func TestReplicaAfterRestart(t *testing.T) {
 			p.follow("--repl-ping-replica-period", noPings)
 			p.run(test.before...)
 			p.caughtUp()
-			id := p.primary.info("master_replid")
+			id := p.primary.Info("master_replid")
 			file = test.end(p, file)
 			p.restart(file, test.second)
 			p.equal()
-			if got, want := p.primary.info("sync_partial_ok"), map[bool]string{false: "1", true: "0"}[test.full]; got != want {
+			if got, want := p.primary.Info("sync_partial_ok"), map[bool]string{false: "1", true: "0"}[test.full]; got != want {
 				t.Errorf("sync_partial_ok is %s, want %s", got, want)
 			}
-			if got := p.primary.info("master_replid"); got == id {
+			if got := p.primary.Info("master_replid"); got == id {
 				t.Error("the ID of the stream is the same")
 			}
-			if got := p.primary.info("master_replid2"); !test.full && got != id {
+			if got := p.primary.Info("master_replid2"); !test.full && got != id {
 				t.Errorf("master_replid2 is %s, want %s", got, id)
 			}
 			p.run("SET last 1")

@@ -1,4 +1,4 @@
-package server_test
+package replication_test
 
 import (
 	"bufio"
@@ -19,6 +19,8 @@ import (
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/servertest"
 	"github.com/zsetd/zsetd/server/servertest/wait"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // A wire is what replicas connect to in place of their primary. It passes bytes on in both
@@ -173,7 +175,7 @@ func TestReplicaKilledWhileLoading(t *testing.T) {
 	primary := zsetdNode(t, map[string]string{"save": ""})
 	primary.run(values()...)
 	primary.run(incompressible(100)...)
-	whole := primary.do("DEBUG", "DIGEST")
+	whole := primary.Do("DEBUG", "DIGEST")
 	debug := map[string]string{"enable-debug-command": "yes"}
 	before := filepath.Join(t.TempDir(), "before.db")
 	srv := servertest.Run(t, server.Options{File: before, Config: debug})
@@ -226,7 +228,7 @@ func TestReplicaKilledWhileLoading(t *testing.T) {
 						return false
 					}
 					defer nc.Close()
-					return newPeer(nc, nc).info("master_link_status") == "up"
+					return judge.NewPeer(nc, nc).Info("master_link_status") == "up"
 				})
 				child.Process.Kill()
 				child.Wait()
@@ -278,20 +280,20 @@ func TestHalfOpenLink(t *testing.T) {
 			w.fallSilentAfter(-1)
 			replica.linked()
 			primary.same(replica)
-			wait.Until(t, "the primary has given up the first connection", func() bool { return primary.info("connected_slaves") == "1" })
-			full := primary.info("sync_full")
+			wait.Until(t, "the primary has given up the first connection", func() bool { return primary.Info("connected_slaves") == "1" })
+			full := primary.Info("sync_full")
 			w.fallSilent()
 			primary.run("SET written meanwhile")
-			if got := primary.do("WAIT", "1", "100"); got != ":0\r\n" && replica.do("GET", "written") != "$9\r\nmeanwhile\r\n" {
+			if got := primary.Do("WAIT", "1", "100"); got != ":0\r\n" && replica.Do("GET", "written") != "$9\r\nmeanwhile\r\n" {
 				t.Errorf("WAIT without a connection: %q", got)
 			}
-			wait.Until(t, "the replica has continued", func() bool { return primary.info("sync_partial_ok") != "0" })
-			if got := primary.do("WAIT", "1", "0"); got != ":1\r\n" {
+			wait.Until(t, "the replica has continued", func() bool { return primary.Info("sync_partial_ok") != "0" })
+			if got := primary.Do("WAIT", "1", "0"); got != ":1\r\n" {
 				t.Errorf("WAIT: %q", got)
 			}
 			primary.same(replica)
-			wait.Until(t, "the primary has given up the second connection", func() bool { return primary.info("connected_slaves") == "1" })
-			if now := primary.info("sync_full"); now != full {
+			wait.Until(t, "the primary has given up the second connection", func() bool { return primary.Info("connected_slaves") == "1" })
+			if now := primary.Info("sync_full"); now != full {
 				t.Errorf("%s full synchronizations, before it were %s", now, full)
 			}
 		})
@@ -326,7 +328,7 @@ func TestShorterTimeout(t *testing.T) {
 		case <-time.After(40 * time.Second): // the default of repl-timeout is 60
 			t.Fatal("the replica still waits")
 		}
-		wait.Until(t, "the handshake has begun", func() bool { return strings.Contains(replica.do("ROLE"), "handshake") })
+		wait.Until(t, "the handshake has begun", func() bool { return strings.Contains(replica.Do("ROLE"), "handshake") })
 		replica.run("CONFIG SET repl-timeout 1")
 	}
 	replica.run("REPLICAOF NO ONE")
@@ -347,9 +349,9 @@ func TestSharedStream(t *testing.T) {
 	for _, n := range waiting {
 		n.run("REPLICAOF " + host + " " + port)
 	}
-	wait.Until(t, "the transfer has begun", func() bool { return primary.info("rdb_bgsave_in_progress") == "1" })
+	wait.Until(t, "the transfer has begun", func() bool { return primary.Info("rdb_bgsave_in_progress") == "1" })
 	size := func(field string) int64 {
-		n, err := strconv.ParseInt(primary.info(field), 10, 64)
+		n, err := strconv.ParseInt(primary.Info(field), 10, 64)
 		if err != nil {
 			t.Fatalf("%s: %v", field, err)
 		}
@@ -367,14 +369,14 @@ func TestSharedStream(t *testing.T) {
 	if n := size("repl_backlog_histlen"); n < written {
 		t.Errorf("repl_backlog_histlen:%d", n)
 	}
-	if got := primary.info("repl_backlog_size"); got != "16384" {
+	if got := primary.Info("repl_backlog_size"); got != "16384" {
 		t.Errorf("repl_backlog_size:%s", got)
 	}
 	primary.same(online)
 	online.run("REPLICAOF 127.0.0.1 1")
 	fill("y")
 	online.follow(primary)
-	if got := primary.info("sync_partial_ok"); got != "1" {
+	if got := primary.Info("sync_partial_ok"); got != "1" {
 		t.Errorf("sync_partial_ok:%s: the stream is there, because others wait for it", got)
 	}
 	primary.run("CONFIG SET rdb-key-save-delay 0")
@@ -384,9 +386,9 @@ func TestSharedStream(t *testing.T) {
 	primary.same(append(waiting, online)...)
 	wait.Until(t, "the stream is freed", func() bool { return size("mem_total_replication_buffers") < 1<<20 })
 
-	primary.do("CONFIG", "SET", "client-output-buffer-limit", "replica 1mb 0 0", "rdb-key-save-delay", "200000000", "repl-diskless-sync-max-replicas", "1")
+	primary.Do("CONFIG", "SET", "client-output-buffer-limit", "replica 1mb 0 0", "rdb-key-save-delay", "200000000", "repl-diskless-sync-max-replicas", "1")
 	zsetdNode(t, nil).run("REPLICAOF " + host + " " + port)
-	wait.Until(t, "another transfer has begun", func() bool { return primary.info("rdb_bgsave_in_progress") == "1" })
+	wait.Until(t, "another transfer has begun", func() bool { return primary.Info("rdb_bgsave_in_progress") == "1" })
 	fill("z")
 	wait.Until(t, "the transfer has ended without its replica", func() bool { return size("client_output_buffer_limit_disconnections") > 0 })
 	primary.run("CONFIG SET rdb-key-save-delay 0")
@@ -401,7 +403,7 @@ func TestLoadDelay(t *testing.T) {
 	replica := zsetdNode(t, map[string]string{"key-load-delay": delay, "repl-diskless-load": "on-empty-db"})
 	host, port, _ := net.SplitHostPort(primary.addr)
 	replica.run("REPLICAOF " + host + " " + port)
-	loads := func() bool { return replica.info("loading") == "1" }
+	loads := func() bool { return replica.Info("loading") == "1" }
 	wait.Until(t, "the replica loads", loads)
 	primary.run("SET late 1")
 	zsetdNode(t, nil).follow(primary)
@@ -413,7 +415,7 @@ func TestLoadDelay(t *testing.T) {
 	primary.same(replica)
 	stopped := zsetdNode(t, map[string]string{"key-load-delay": delay, "repl-diskless-load": "on-empty-db"})
 	stopped.run("REPLICAOF " + host + " " + port)
-	wait.Until(t, "another replica loads, until the test ends", func() bool { return stopped.info("loading") == "1" })
+	wait.Until(t, "another replica loads, until the test ends", func() bool { return stopped.Info("loading") == "1" })
 
 	file := filepath.Join(t.TempDir(), "data.db")
 	srv, err := server.New(server.Options{File: file})
@@ -434,17 +436,17 @@ func TestLoadDelay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	p := newPeer(nc, nc)
-	if got := p.do("GET", "a"); !strings.HasPrefix(got, "-LOADING ") {
+	p := judge.NewPeer(nc, nc)
+	if got := p.Do("GET", "a"); !strings.HasPrefix(got, "-LOADING ") {
 		t.Errorf("GET: %q", got)
 	}
-	if got := p.do("CONFIG", "SET", "key-load-delay", "0"); got != "+OK\r\n" {
+	if got := p.Do("CONFIG", "SET", "key-load-delay", "0"); got != "+OK\r\n" {
 		t.Errorf("CONFIG SET: %q", got)
 	}
 	if err := again.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := p.do("DBSIZE"); got != ":3\r\n" {
+	if got := p.Do("DBSIZE"); got != ":3\r\n" {
 		t.Errorf("DBSIZE: %q", got)
 	}
 }
@@ -490,10 +492,10 @@ func TestTransferDelay(t *testing.T) {
 				replica.run("REPLICAOF " + host + " " + port)
 			}
 			transfers := func() bool {
-				return replica.info("master_sync_in_progress") == "1" && replica.info("master_sync_read_bytes") != "0"
+				return replica.Info("master_sync_in_progress") == "1" && replica.Info("master_sync_read_bytes") != "0"
 			}
 			wait.Until(t, "the transfer has begun", transfers)
-			if got := replica.do("GET", "key"); !strings.HasPrefix(got, x.want) {
+			if got := replica.Do("GET", "key"); !strings.HasPrefix(got, x.want) {
 				t.Errorf("GET: %q, want %q", got, x.want)
 			}
 			for _, x := range []struct {
@@ -503,34 +505,34 @@ func TestTransferDelay(t *testing.T) {
 				{primary, "rdb_bgsave_in_progress", "1"}, {replica, "async_loading", async}, {replica, "loading", loading},
 				{replica, "master_current_sync_attempts", "1"}, {replica, "master_link_status", "down"},
 			} {
-				if got := x.node.info(x.field); got != x.want {
+				if got := x.node.Info(x.field); got != x.want {
 					t.Errorf("%s:%s, want %s", x.field, got, x.want)
 				}
 			}
-			if got := primary.info("slave0"); !strings.Contains(got, "state=wait_bgsave,") {
+			if got := primary.Info("slave0"); !strings.Contains(got, "state=wait_bgsave,") {
 				t.Errorf("slave0:%s", got)
 			}
 			primary.run("CONFIG SET repl-diskless-sync-delay 3600")
-			if got := replica.do("REPLICAOF", "NO", "ONE"); !strings.HasPrefix(got, promotes) {
+			if got := replica.Do("REPLICAOF", "NO", "ONE"); !strings.HasPrefix(got, promotes) {
 				t.Errorf("REPLICAOF NO ONE: %q", got)
 			}
 			if promotes == "+OK" {
-				if got := replica.do("GET", "key"); got != old {
+				if got := replica.Do("GET", "key"); got != old {
 					t.Errorf("GET after REPLICAOF NO ONE: %q", got)
 				}
 				replica.run("REPLICAOF " + host + " " + port)
-			} else if got := primary.do("CLIENT", "KILL", "TYPE", "replica"); got != ":1\r\n" {
+			} else if got := primary.Do("CLIENT", "KILL", "TYPE", "replica"); got != ":1\r\n" {
 				t.Errorf("CLIENT KILL: %q", got)
 			}
-			wait.Until(t, "the replica has what it had", func() bool { return strings.HasPrefix(replica.do("GET", "key"), x.failed) })
-			wait.Until(t, "the replica comes again", func() bool { return primary.info("slave0") != "" })
+			wait.Until(t, "the replica has what it had", func() bool { return strings.HasPrefix(replica.Do("GET", "key"), x.failed) })
+			wait.Until(t, "the replica comes again", func() bool { return primary.Info("slave0") != "" })
 			primary.run("CONFIG SET rdb-key-save-delay 0", "CONFIG SET repl-diskless-sync-delay 0")
 			replica.linked()
 			primary.same(replica)
-			if got := replica.info("lazyfreed_objects"); got == "0" {
+			if got := replica.Info("lazyfreed_objects"); got == "0" {
 				t.Errorf("lazyfreed_objects:%s, but the replica had a key", got)
 			}
-			if got := replica.info("master_total_sync_attempts"); got < "2" && promotes != "+OK" {
+			if got := replica.Info("master_total_sync_attempts"); got < "2" && promotes != "+OK" {
 				t.Errorf("master_total_sync_attempts:%s", got)
 			}
 		})
@@ -544,7 +546,7 @@ func TestTransferStates(t *testing.T) {
 	p.run(incompressible(4000)...) // more than the buffers of a socket
 	in := func(state, transfer string) func() bool {
 		return func() bool {
-			return strings.Contains(p.primary.info("slave0"), "state="+state+",") && p.primary.info("rdb_bgsave_in_progress") == transfer
+			return strings.Contains(p.primary.Info("slave0"), "state="+state+",") && p.primary.Info("rdb_bgsave_in_progress") == transfer
 		}
 	}
 	sync := func() net.Conn {
@@ -560,12 +562,12 @@ func TestTransferStates(t *testing.T) {
 	wait.Until(t, "the file is sent", in("send_bulk", "1"))
 	first.Close()
 	wait.Until(t, "the transfer has ended", func() bool {
-		return p.primary.info("connected_slaves") == "0" && p.primary.info("rdb_bgsave_in_progress") == "0"
+		return p.primary.Info("connected_slaves") == "0" && p.primary.Info("rdb_bgsave_in_progress") == "0"
 	})
-	if got := p.primary.info("rdb_current_bgsave_time_sec"); got != "-1" {
+	if got := p.primary.Info("rdb_current_bgsave_time_sec"); got != "-1" {
 		t.Errorf("rdb_current_bgsave_time_sec:%s", got)
 	}
-	if got := p.primary.do("PSYNC", "id", "offset"); got != "-ERR value is not an integer or out of range\r\n" {
+	if got := p.primary.Do("PSYNC", "id", "offset"); got != "-ERR value is not an integer or out of range\r\n" {
 		t.Errorf("PSYNC: %q", got)
 	}
 	p.run("CONFIG SET repl-diskless-sync-delay 3600")
@@ -619,7 +621,7 @@ func TestStuckReplica(t *testing.T) {
 	if total < 64_000_000 {
 		t.Errorf("%d bytes: values are compressed", total)
 	}
-	if got := p.primary.info("connected_slaves"); got != "1" {
+	if got := p.primary.Info("connected_slaves"); got != "1" {
 		t.Errorf("%s replicas are connected", got)
 	}
 }
@@ -633,7 +635,7 @@ func TestCutLink(t *testing.T) {
 	began := time.Now()
 	for i := range cuts {
 		primary.run("CLIENT KILL TYPE replica")
-		wait.Until(t, "the replica is back", func() bool { return primary.info("sync_partial_ok") == strconv.Itoa(i+1) })
+		wait.Until(t, "the replica is back", func() bool { return primary.Info("sync_partial_ok") == strconv.Itoa(i+1) })
 	}
 	if took := time.Since(began); took > time.Minute {
 		t.Errorf("%d returns took %v", cuts, took)

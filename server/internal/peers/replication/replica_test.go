@@ -1,4 +1,4 @@
-package server_test
+package replication_test
 
 import (
 	"bufio"
@@ -17,13 +17,14 @@ import (
 	"github.com/zsetd/zsetd/server/internal/engine/enginetest"
 	"github.com/zsetd/zsetd/server/internal/transcript"
 	"github.com/zsetd/zsetd/server/servertest"
-	"github.com/zsetd/zsetd/server/servertest/port"
 	"github.com/zsetd/zsetd/server/servertest/wait"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // node is a server of a chain of replicas: zsetd or another one.
 type node struct {
-	*peer
+	*judge.Peer
 	t    *testing.T
 	addr string
 	srv  *servertest.Server // nil for another kind
@@ -33,22 +34,22 @@ type node struct {
 func zsetdNode(t *testing.T, config map[string]string) *node {
 	t.Helper()
 	p := primaryOf(t, config)
-	return &node{peer: p.primary, t: t, addr: p.srv.Addr(), srv: p.srv}
+	return &node{Peer: p.primary, t: t, addr: p.srv.Addr(), srv: p.srv}
 }
 
 // redisNode starts a redis-server.
 func redisNode(t *testing.T, args ...string) *node {
 	t.Helper()
-	port := unusedPort(t)
-	dial := startRedis(t, append([]string{"--port", port, "--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", noPings}, args...)...)
-	return &node{peer: newPeer(dial(), dial()), t: t, addr: "127.0.0.1:" + port}
+	port := judge.FreePort(t)
+	dial := judge.Start(t, append([]string{"--port", port, "--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", noPings}, args...)...)
+	return &node{Peer: judge.NewPeer(dial(), dial()), t: t, addr: "127.0.0.1:" + port}
 }
 
 // run runs command lines; none may fail.
 func (n *node) run(lines ...string) {
 	n.t.Helper()
 	for _, line := range lines {
-		if r := n.do(strings.Fields(line)...); strings.HasPrefix(r, "-") {
+		if r := n.Do(strings.Fields(line)...); strings.HasPrefix(r, "-") {
 			n.t.Fatalf("%s: %s", line, r)
 		}
 	}
@@ -64,12 +65,12 @@ func (n *node) follow(of *node) {
 
 func (n *node) linked() {
 	n.t.Helper()
-	wait.Until(n.t, "the replica is linked", func() bool { return n.info("master_link_status") == "up" })
+	wait.Until(n.t, "the replica is linked", func() bool { return n.Info("master_link_status") == "up" })
 }
 
 // offset returns how much of the stream the node has.
 func (n *node) offset() int64 {
-	o, _ := strconv.ParseInt(n.info("master_repl_offset"), 10, 64)
+	o, _ := strconv.ParseInt(n.Info("master_repl_offset"), 10, 64)
 	return o
 }
 
@@ -79,8 +80,8 @@ func (n *node) same(replicas ...*node) {
 	n.run("PUBLISH caught-up 1", "WAIT 1 0") // the stream has all changes now
 	for _, r := range replicas {
 		wait.Until(n.t, "the replica has the stream", func() bool { return r.offset() >= n.offset() })
-		if ours, theirs := n.do("DEBUG", "DIGEST"), r.do("DEBUG", "DIGEST"); ours != theirs {
-			n.t.Fatalf("digest %q, replica %q; keys %s", ours, theirs, r.do("DBSIZE"))
+		if ours, theirs := n.Do("DEBUG", "DIGEST"), r.Do("DEBUG", "DIGEST"); ours != theirs {
+			n.t.Fatalf("digest %q, replica %q; keys %s", ours, theirs, r.Do("DBSIZE"))
 		}
 		if r.srv != nil {
 			if err := r.srv.Check(); err != nil {
@@ -109,10 +110,10 @@ func TestFollow(t *testing.T) {
 		"zsetd":       func(t *testing.T) *node { return zsetdNode(t, nil) },
 		"zsetd, file": func(t *testing.T) *node { return zsetdNode(t, map[string]string{"repl-diskless-sync": "no"}) },
 	}
-	for _, n := range newerServers() {
-		kinds[n.name] = func(t *testing.T) *node {
-			port := unusedPort(t)
-			return &node{peer: n.start(t, "--port", port, "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", noPings), t: t, addr: "127.0.0.1:" + port}
+	for _, n := range judge.NewerServers() {
+		kinds[n.Name] = func(t *testing.T) *node {
+			port := judge.FreePort(t)
+			return &node{Peer: n.Start(t, "--port", port, "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", noPings), t: t, addr: "127.0.0.1:" + port}
 		}
 	}
 	tests := map[string]func(*testing.T){}
@@ -124,7 +125,7 @@ func TestFollow(t *testing.T) {
 				sub := zsetdNode(t, nil)
 				replica.run("SET old 1", "SELECT 5", "SET old 2", "SELECT 0")
 				primary.run(values()...)
-				if r := primary.do("FUNCTION", "LOAD", "#!lua name=l\nredis.register_function{function_name='f', callback=function() return 7 end, flags={'no-writes'}}"); strings.HasPrefix(r, "-") {
+				if r := primary.Do("FUNCTION", "LOAD", "#!lua name=l\nredis.register_function{function_name='f', callback=function() return 7 end, flags={'no-writes'}}"); strings.HasPrefix(r, "-") {
 					t.Fatal(r)
 				}
 				replica.follow(primary)
@@ -132,35 +133,35 @@ func TestFollow(t *testing.T) {
 				sub.follow(replica)
 				primary.run("SET after 1", "SELECT 0")
 				primary.same(replica, sub)
-				if got := replica.do("FCALL_RO", "f", "0"); got != ":7\r\n" {
+				if got := replica.Do("FCALL_RO", "f", "0"); got != ":7\r\n" {
 					t.Errorf("FCALL_RO: %q", got)
 				}
 				primary.run("SET text again", "DEL list", "ZINCRBY zset 3 a", "LPOP row 4", "SPOP set", "EVAL return{redis.call('set','x',1),redis.call('incr','x')} 0",
 					"MULTI", "SET m 1", "SADD n 1 2 3", "EXEC", "RENAME hash hash2", "COPY zset zset2", "MOVE ints 3", "EXPIRE text 100", "PERSIST timed",
 					"SELECT 3", "SET more 1", "SWAPDB 3 5", "SELECT 0", "XADD stream * a b", "XTRIM stream MAXLEN 1", "SORT row ALPHA STORE sorted", "GETEX m PX 100000000")
 				primary.same(replica, sub)
-				if got := replica.do("CLIENT", "KILL", "TYPE", "master"); got != ":1\r\n" {
+				if got := replica.Do("CLIENT", "KILL", "TYPE", "master"); got != ":1\r\n" {
 					t.Errorf("CLIENT KILL TYPE master: %q", got)
 				}
 				primary.run("SET text missed", "SELECT 5", "FLUSHDB", "SET there 1", "SELECT 0")
-				wait.Until(t, "the replica has continued", func() bool { return primary.info("sync_partial_ok") != "0" })
+				wait.Until(t, "the replica has continued", func() bool { return primary.Info("sync_partial_ok") != "0" })
 				primary.same(replica, sub)
-				if full := primary.info("sync_full"); full != "1" {
+				if full := primary.Info("sync_full"); full != "1" {
 					t.Errorf("%s full synchronizations of the primary", full)
 				}
-				if got := replica.do("SET", "a", "1"); got != "-READONLY You can't write against a read only replica.\r\n" {
+				if got := replica.Do("SET", "a", "1"); got != "-READONLY You can't write against a read only replica.\r\n" {
 					t.Errorf("SET at the replica: %q", got)
 				}
 				replica.run("REPLICAOF NO ONE", "SET promoted 1")
 				sub.linked()
 				replica.same(sub)
-				if full := replica.info("sync_full"); full != "1" {
+				if full := replica.Info("sync_full"); full != "1" {
 					t.Errorf("%s full synchronizations of the promoted replica", full)
 				}
 				primary.follow(replica)
 				replica.run("SELECT 2", "SET a 2", "SELECT 0")
 				replica.same(sub, primary)
-				if full := replica.info("sync_full"); full != "1" {
+				if full := replica.Info("sync_full"); full != "1" {
 					t.Errorf("the former primary has not continued: %s full synchronizations", full)
 				}
 			}
@@ -184,7 +185,7 @@ func TestFollowFromStart(t *testing.T) {
 	wait.Until(t, "the replica is linked", func() bool { return strings.Contains(fmt.Sprint(srv.Must("ROLE")), "connected") })
 	primary.run("SET last 1", "WAIT 1 0")
 	digest := srv.Must("DEBUG", "DIGEST")
-	if want := primary.do("DEBUG", "DIGEST"); want != fmt.Sprintf("+%s\r\n", digest) {
+	if want := primary.Do("DEBUG", "DIGEST"); want != fmt.Sprintf("+%s\r\n", digest) {
 		t.Fatalf("%s, primary %q", digest, want)
 	}
 	if err := srv.Close(); err != nil {
@@ -194,16 +195,6 @@ func TestFollowFromStart(t *testing.T) {
 	if got := again.Must("DEBUG", "DIGEST"); got != digest {
 		t.Errorf("after a restart: %s, want %s", got, digest)
 	}
-}
-
-// unusedPort returns a port of the loopback on which nothing listens.
-func unusedPort(t *testing.T) string {
-	t.Helper()
-	number, err := port.Free()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return number
 }
 
 // TestFailover checks that FAILOVER switches the roles of a primary and its replica, of all
@@ -217,7 +208,7 @@ func TestFailover(t *testing.T) {
 	} {
 		tests[name] = func(t *testing.T) {
 			primary, replica := kinds[0](t), kinds[1](t)
-			if got := primary.do("FAILOVER"); got != "-ERR FAILOVER requires connected replicas.\r\n" {
+			if got := primary.Do("FAILOVER"); got != "-ERR FAILOVER requires connected replicas.\r\n" {
 				t.Errorf("FAILOVER without replicas: %q", got)
 			}
 			primary.run(values()...)
@@ -225,17 +216,17 @@ func TestFailover(t *testing.T) {
 			primary.same(replica)
 			host, port, _ := net.SplitHostPort(replica.addr)
 			primary.run("FAILOVER TO " + host + " " + port + " TIMEOUT 60000")
-			wait.Until(t, "the replica is the primary", func() bool { return replica.info("role") == "master" })
+			wait.Until(t, "the replica is the primary", func() bool { return replica.Info("role") == "master" })
 			primary.linked()
 			replica.run("SET after failover")
 			replica.same(primary)
-			if state := primary.info("master_failover_state"); state != "no-failover" {
+			if state := primary.Info("master_failover_state"); state != "no-failover" {
 				t.Error(state)
 			}
-			if full := replica.info("sync_full"); full != "0" {
+			if full := replica.Info("sync_full"); full != "0" {
 				t.Errorf("%s full synchronizations after the failover", full)
 			}
-			if got := primary.do("SET", "a", "1"); !strings.HasPrefix(got, "-READONLY") {
+			if got := primary.Do("SET", "a", "1"); !strings.HasPrefix(got, "-READONLY") {
 				t.Errorf("SET at the former primary: %q", got)
 			}
 		}
@@ -255,7 +246,7 @@ func TestFailoverRefused(t *testing.T) {
 			primary := start(t)
 			expect := func(want string, args ...string) {
 				t.Helper()
-				if got := primary.do(args...); got != want+"\r\n" {
+				if got := primary.Do(args...); got != want+"\r\n" {
 					t.Errorf("%q: %q, want %q", args, got, want)
 				}
 			}
@@ -276,7 +267,7 @@ func TestFailoverRefused(t *testing.T) {
 			fmt.Fprint(nc, "PSYNC ? -1\r\n")
 			wait.Until(t, "the replica is online", func() bool {
 				fmt.Fprint(nc, "REPLCONF ACK 0\r\n")
-				return strings.Contains(primary.info("slave0"), "state=online")
+				return strings.Contains(primary.Info("slave0"), "state=online")
 			})
 			primary.run("SET a 1")
 			const force = "-ERR FAILOVER with force option requires both a timeout and target HOST and IP."
@@ -288,7 +279,7 @@ func TestFailoverRefused(t *testing.T) {
 				expect("+OK", args...)
 				expect("-ERR FAILOVER already in progress.", "FAILOVER", "FORCE")
 				expect("-ERR REPLICAOF not allowed while failing over.", "REPLICAOF", "127.0.0.1", "2")
-				if state := primary.info("master_failover_state"); state != "waiting-for-sync" {
+				if state := primary.Info("master_failover_state"); state != "waiting-for-sync" {
 					t.Error(state)
 				}
 				expect("+OK", "FAILOVER", "ABORT")
@@ -296,8 +287,8 @@ func TestFailoverRefused(t *testing.T) {
 				expect("+OK", "SET", "a", "2")
 			}
 			expect("+OK", "FAILOVER", "TIMEOUT", "1")
-			wait.Until(t, "the failover is over", func() bool { return primary.info("master_failover_state") == "no-failover" })
-			if role := primary.info("role"); role != "master" {
+			wait.Until(t, "the failover is over", func() bool { return primary.Info("master_failover_state") == "no-failover" })
+			if role := primary.Info("role"); role != "master" {
 				t.Error(role)
 			}
 			primary.run("REPLICAOF 127.0.0.1 2")
@@ -311,20 +302,20 @@ func TestFailoverRefused(t *testing.T) {
 // CAPA that they understand REDIRECT: in transactions, with READONLY, and while they wait.
 func TestRedirection(t *testing.T) {
 	primary, replica := zsetdNode(t, nil), zsetdNode(t, nil)
-	dial := func() *conn {
+	dial := func() *judge.Conn {
 		nc, err := net.Dial("tcp", replica.addr)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { nc.Close() })
-		c := newConn(nc)
-		c.roundtrip(t, "CLIENT", "CAPA", "redirect")
+		c := judge.NewConn(nc)
+		c.RoundTrip(t, "CLIENT", "CAPA", "redirect")
 		return c
 	}
 	elsewhere := "-REDIRECT " + primary.addr + "\r\n"
-	expect := func(c *conn, line, want string) {
+	expect := func(c *judge.Conn, line, want string) {
 		t.Helper()
-		if got := c.roundtrip(t, strings.Fields(line)...); got != want {
+		if got := c.RoundTrip(t, strings.Fields(line)...); got != want {
 			t.Errorf("%s: %q, want %q", line, got, want)
 		}
 	}
@@ -333,7 +324,7 @@ func TestRedirection(t *testing.T) {
 	expect(c, "SET a 1", "+QUEUED\r\n")
 	const forced = "-UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)\r\n"
 	waits := []struct {
-		c          *conn
+		c          *judge.Conn
 		readonly   bool
 		line, want string
 	}{
@@ -347,15 +338,15 @@ func TestRedirection(t *testing.T) {
 		if w.readonly {
 			expect(w.c, "READONLY", "+OK\r\n")
 		}
-		if err := w.c.send(transcript.AppendCommand(nil, strings.Fields(w.line))); err != nil {
+		if err := w.c.Send(transcript.AppendCommand(nil, strings.Fields(w.line))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	wait.Until(t, "the clients wait", func() bool { return replica.info("blocked_clients") == strconv.Itoa(len(waits)) })
+	wait.Until(t, "the clients wait", func() bool { return replica.Info("blocked_clients") == strconv.Itoa(len(waits)) })
 	replica.follow(primary)
 	primary.run("XADD s 1-1 a b")
 	for _, w := range waits {
-		if got, err := w.c.receive(patience); got != w.want {
+		if got, err := w.c.Receive(judge.Patience); got != w.want {
 			t.Errorf("%s, READONLY %v: %q, %v, want %q", w.line, w.readonly, got, err, w.want)
 		}
 	}
@@ -397,7 +388,7 @@ func TestBlockedClientsOutliveFailover(t *testing.T) {
 			state, line   string
 			wait          bool // it is sent before the failover
 			want, refused string
-			c             *conn
+			c             *judge.Conn
 		}{
 			{line: "BLPOP plain 0", wait: true, want: forced, refused: "*2\r\n$5\r\nplain\r\n$1\r\na\r\n"},
 			{state: "CLIENT CAPA redirect", line: "BLPOP able 0", wait: true, want: redirected, refused: "*2\r\n$4\r\nable\r\n$1\r\na\r\n"},
@@ -415,29 +406,29 @@ func TestBlockedClientsOutliveFailover(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { nc.Close() })
-				c.c = newConn(nc)
+				c.c = judge.NewConn(nc)
 				for line := range strings.SplitSeq(c.state, ";") {
 					if line != "" {
-						c.c.roundtrip(t, strings.Fields(line)...)
+						c.c.RoundTrip(t, strings.Fields(line)...)
 					}
 				}
-				if err := c.c.send(transcript.AppendCommand(nil, strings.Fields(c.line))); err != nil {
+				if err := c.c.Send(transcript.AppendCommand(nil, strings.Fields(c.line))); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 		send(true)
-		wait.Until(t, "the clients wait", func() bool { return primary.info("blocked_clients") == "3" })
+		wait.Until(t, "the clients wait", func() bool { return primary.Info("blocked_clients") == "3" })
 		primary.run("FAILOVER TO 127.0.0.1 " + port + " TIMEOUT 60000")
 		link, err := gate.Accept()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if state := primary.info("master_failover_state"); state != "failover-in-progress" {
+		if state := primary.Info("master_failover_state"); state != "failover-in-progress" {
 			t.Fatal(state)
 		}
 		send(false)
-		wait.Until(t, "all clients wait", func() bool { return primary.info("blocked_clients") == "4" })
+		wait.Until(t, "all clients wait", func() bool { return primary.Info("blocked_clients") == "4" })
 		onward, err := net.Dial("tcp", replica.addr)
 		if err != nil {
 			t.Fatal(err)
@@ -450,7 +441,7 @@ func TestBlockedClientsOutliveFailover(t *testing.T) {
 			io.Copy(link, onward)
 			link.Close()
 		}()
-		wait.Until(t, "the failover is over", func() bool { return primary.info("master_failover_state") == "no-failover" })
+		wait.Until(t, "the failover is over", func() bool { return primary.Info("master_failover_state") == "no-failover" })
 		after := replica
 		if refused {
 			after = primary
@@ -462,7 +453,7 @@ func TestBlockedClientsOutliveFailover(t *testing.T) {
 			if refused && c.refused != "" {
 				want = c.refused
 			}
-			if got, err := c.c.receive(patience); got != want {
+			if got, err := c.c.Receive(judge.Patience); got != want {
 				t.Errorf("%s: %q, %v, want %q", c.line, got, err, want)
 			}
 		}
@@ -480,15 +471,15 @@ func TestScriptSeesReplicaLeave(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	c := newConn(nc)
+	c := judge.NewConn(nc)
 	script := `redis.call('SET', 'a', 'b') while not string.find(redis.call('INFO', 'replication'), 'connected_slaves:0') do end return 'left'`
-	if err := c.send(transcript.AppendCommand(nil, []string{"EVAL", script, "0"})); err != nil {
+	if err := c.Send(transcript.AppendCommand(nil, []string{"EVAL", script, "0"})); err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, "the script runs for long", func() bool { return strings.HasPrefix(primary.do("PING"), "-BUSY") })
+	wait.Until(t, "the script runs for long", func() bool { return strings.HasPrefix(primary.Do("PING"), "-BUSY") })
 	replica.run("REPLICAOF NO ONE")
-	if got, err := c.receive(patience); got != "$4\r\nleft\r\n" {
-		primary.do("SHUTDOWN", "NOSAVE")
+	if got, err := c.Receive(judge.Patience); got != "$4\r\nleft\r\n" {
+		primary.Do("SHUTDOWN", "NOSAVE")
 		t.Fatalf("%q, %v", got, err)
 	}
 }
@@ -500,13 +491,13 @@ func TestFailoverKeepsPause(t *testing.T) {
 	replica.follow(primary)
 	host, port, _ := net.SplitHostPort(replica.addr)
 	primary.run("CLIENT PAUSE 600000 WRITE", "FAILOVER TO "+host+" "+port+" TIMEOUT 60000")
-	wait.Until(t, "the replica is the primary", func() bool { return replica.info("role") == "master" })
-	wait.Until(t, "the failover is over", func() bool { return primary.info("master_failover_state") == "no-failover" })
-	if reason := primary.info("paused_reason"); reason != "client_pause" {
+	wait.Until(t, "the replica is the primary", func() bool { return replica.Info("role") == "master" })
+	wait.Until(t, "the failover is over", func() bool { return primary.Info("master_failover_state") == "no-failover" })
+	if reason := primary.Info("paused_reason"); reason != "client_pause" {
 		t.Errorf("after the failover: %s", reason)
 	}
 	primary.run("CLIENT UNPAUSE")
-	if reason := primary.info("paused_reason"); reason != "none" {
+	if reason := primary.Info("paused_reason"); reason != "none" {
 		t.Errorf("after CLIENT UNPAUSE: %s", reason)
 	}
 	primary.linked()
@@ -522,19 +513,19 @@ func TestLinkCutUnderLoad(t *testing.T) {
 			key := "k" + strconv.Itoa(random.IntN(50))
 			switch random.IntN(7) {
 			case 0:
-				primary.do("SET", key, strings.Repeat("x", random.IntN(500)))
+				primary.Do("SET", key, strings.Repeat("x", random.IntN(500)))
 			case 1:
-				primary.do("ZADD", "z"+key, strconv.Itoa(random.IntN(9)), key)
+				primary.Do("ZADD", "z"+key, strconv.Itoa(random.IntN(9)), key)
 			case 2:
-				primary.do("DEL", key, "z"+key)
+				primary.Do("DEL", key, "z"+key)
 			case 3:
-				primary.do("SELECT", strconv.Itoa(random.IntN(3)))
+				primary.Do("SELECT", strconv.Itoa(random.IntN(3)))
 			case 4:
-				primary.do("RPUSH", "l"+key, "a", "b")
+				primary.Do("RPUSH", "l"+key, "a", "b")
 			case 5:
-				primary.do("EVAL", "redis.call('incr','n') return redis.call('append','m','x')", "0")
+				primary.Do("EVAL", "redis.call('incr','n') return redis.call('append','m','x')", "0")
 			case 6:
-				primary.do("LPOP", "l"+key)
+				primary.Do("LPOP", "l"+key)
 			}
 		}
 		replica.run("CLIENT KILL TYPE master")
@@ -549,19 +540,19 @@ func TestWaitInTransaction(t *testing.T) {
 	for name, primary := range map[string]func(t *testing.T) *node{
 		"zsetd": func(t *testing.T) *node { return zsetdNode(t, nil) },
 		"redis 8.6": func(t *testing.T) *node {
-			port := unusedPort(t)
-			dial := startNewer(t, "--port", port, "--repl-diskless-sync-delay", "0")
-			return &node{peer: newPeer(dial(), dial()), t: t, addr: "127.0.0.1:" + port}
+			port := judge.FreePort(t)
+			dial := judge.StartNewer(t, "--port", port, "--repl-diskless-sync-delay", "0")
+			return &node{Peer: judge.NewPeer(dial(), dial()), t: t, addr: "127.0.0.1:" + port}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			primary, replica := primary(t), zsetdNode(t, nil)
 			replica.follow(primary)
 			primary.run("SET before 1", "WAIT 1 0", "MULTI", "WAIT 1 0", "SET in 1", "WAIT 1 0")
-			if got, want := primary.do("EXEC"), "*3\r\n:1\r\n+OK\r\n:1\r\n"; got != want {
+			if got, want := primary.Do("EXEC"), "*3\r\n:1\r\n+OK\r\n:1\r\n"; got != want {
 				t.Errorf("EXEC: %q, want %q", got, want)
 			}
-			if got := primary.do("EVAL", "redis.call('set', 'script', 1) return redis.call('wait', 1, 0)", "0"); got != ":1\r\n" {
+			if got := primary.Do("EVAL", "redis.call('set', 'script', 1) return redis.call('wait', 1, 0)", "0"); got != ":1\r\n" {
 				t.Errorf("WAIT in a script: %q", got)
 			}
 		})
@@ -583,7 +574,7 @@ func TestKilledLinkHangsUp(t *testing.T) {
 			s.Kill()
 		}
 	}
-	wait.Until(t, "the primary has noticed, though the turn goes on", func() bool { return primary.info("connected_slaves") == "0" })
+	wait.Until(t, "the primary has noticed, though the turn goes on", func() bool { return primary.Info("connected_slaves") == "0" })
 }
 
 // TestExpiryOnReplica checks that a replica hides an expired key at once, and removes it
@@ -592,13 +583,13 @@ func TestExpiryOnReplica(t *testing.T) {
 	primary, replica := redisNode(t), zsetdNode(t, nil)
 	replica.follow(primary)
 	primary.run("DEBUG SET-ACTIVE-EXPIRE 0", "SET n 1 PX 1", "SET other 1", "WAIT 1 0")
-	wait.Until(t, "the key is hidden", func() bool { return replica.do("GET", "n") == "$-1\r\n" })
-	if got := replica.do("DBSIZE"); got != ":2\r\n" {
+	wait.Until(t, "the key is hidden", func() bool { return replica.Do("GET", "n") == "$-1\r\n" })
+	if got := replica.Do("DBSIZE"); got != ":2\r\n" {
 		t.Errorf("DBSIZE: %q", got)
 	}
 	primary.run("GET n")
 	primary.same(replica)
-	if got := replica.do("DBSIZE"); got != ":1\r\n" {
+	if got := replica.Do("DBSIZE"); got != ":1\r\n" {
 		t.Errorf("DBSIZE: %q", got)
 	}
 }
@@ -619,17 +610,17 @@ func TestExpiryOnWritableReplica(t *testing.T) {
 			replica.run("SET own 1 PX 1", "ZADD copied 1 m", "PEXPIRE copied 1", "PEXPIRE theirs 1", "SET lasting 1 EX 1000", "SET changed 1 PX 1000000", "PEXPIRE changed 2",
 				"SELECT 5", "SET own 1 PX 1", "SELECT 0")
 			wait.Until(t, "the replica's own keys are gone", func() bool {
-				keys := replica.do("DBSIZE")
+				keys := replica.Do("DBSIZE")
 				replica.run("SELECT 5")
-				other := replica.do("DBSIZE")
+				other := replica.Do("DBSIZE")
 				replica.run("SELECT 0")
 				return keys == ":3\r\n" && other == ":0\r\n" // kept, due, lasting
 			})
-			if got := replica.do("INCR", "kept"); got != ":1\r\n" {
+			if got := replica.Do("INCR", "kept"); got != ":1\r\n" {
 				t.Errorf("INCR of an expired key: %q", got)
 			}
 			replica.run("PEXPIRE lasting 1", "REPLICAOF NO ONE")
-			wait.Until(t, "all expired keys are gone", func() bool { return replica.do("DBSIZE") == ":1\r\n" })
+			wait.Until(t, "all expired keys are gone", func() bool { return replica.Do("DBSIZE") == ":1\r\n" })
 			if replica.srv == nil {
 				return
 			}
@@ -637,16 +628,16 @@ func TestExpiryOnWritableReplica(t *testing.T) {
 			replica.follow(primary)
 			replica.run("SET shared 1 PX 100000", "SET another 1 PX 200000")
 			primary.run("SET shared 2 PX 100000", "WAIT 1 0")
-			before := replica.do("DBSIZE")
+			before := replica.Do("DBSIZE")
 			replica.srv.Advance(time.Minute * 2)
-			if got := replica.do("DBSIZE"); got != before || replica.do("EXISTS", "shared") != ":0\r\n" {
+			if got := replica.Do("DBSIZE"); got != before || replica.Do("EXISTS", "shared") != ":0\r\n" {
 				t.Errorf("DBSIZE %q, before %q", got, before)
 			}
 			if err := replica.srv.Check(); err != nil {
 				t.Error(err)
 			}
 			replica.srv.Advance(time.Minute * 2)
-			if got := replica.do("DBSIZE"); got == before {
+			if got := replica.Do("DBSIZE"); got == before {
 				t.Errorf("DBSIZE %q, and a key of the replica is due", got)
 			}
 		})

@@ -1,4 +1,4 @@
-package server_test
+package data_test
 
 import (
 	"math/rand/v2"
@@ -10,15 +10,17 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/internal/transcript"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // TestNearest compares the places that COUNT leaves of a search with Redis's. Many places
 // are the same: there, Redis's choice and order are those of an unstable sort, while here
 // the reply is the beginning of the reply without COUNT, which is the same in both.
 func TestNearest(t *testing.T) {
-	dial := startRedis(t)
-	real := newPeer(dial(), dial())
-	ours := ownPeer(t, server.Options{})
+	dial := judge.Start(t)
+	real := judge.NewPeer(dial(), dial())
+	ours := judge.Own(t, server.Options{})
 	r := rand.New(rand.NewPCG(17, 4))
 	for range 300 {
 		add := []string{"GEOADD", "k"}
@@ -26,9 +28,9 @@ func TestNearest(t *testing.T) {
 			degrees := func() string { return "1." + strconv.Itoa(r.IntN(1+r.IntN(40))) }
 			add = append(add, degrees(), degrees(), "m"+strconv.Itoa(i))
 		}
-		for _, p := range []*peer{ours, real} {
-			p.do("FLUSHALL")
-			if reply := p.do(add...); reply[0] != ':' {
+		for _, p := range []*judge.Peer{ours, real} {
+			p.Do("FLUSHALL")
+			if reply := p.Do(add...); reply[0] != ':' {
 				t.Fatal(reply)
 			}
 		}
@@ -37,11 +39,11 @@ func TestNearest(t *testing.T) {
 			search := strings.Fields("GEOSEARCH k FROMLONLAT 1.1 1.2 BYRADIUS " + strconv.Itoa(r.IntN(100)) + " km WITHDIST " + order)
 			n := 1 + r.IntN(20)
 			limited := append(search[:len(search):len(search)], "COUNT", strconv.Itoa(n))
-			whole := nearest(t, ours.do(search...))
-			if want := nearest(t, real.do(search...)); !slices.Equal(whole, want) {
+			whole := nearest(t, ours.Do(search...))
+			if want := nearest(t, real.Do(search...)); !slices.Equal(whole, want) {
 				t.Fatalf("%s\nof %q\nredis: %q\nzsetd: %q", search, add, want, whole)
 			}
-			got, want := nearest(t, ours.do(limited...)), nearest(t, real.do(limited...))
+			got, want := nearest(t, ours.Do(limited...)), nearest(t, real.Do(limited...))
 			if !slices.Equal(got, whole[:min(n, len(whole))]) {
 				t.Fatalf("%s\nof %q\nwithout COUNT: %q\nwith it: %q", limited, add, whole, got)
 			}
@@ -70,7 +72,7 @@ func nearest(t *testing.T, reply string) (list [][2]string) {
 // TestPolygons compares the places within random polygons, and their distances, with Valkey's. Of polygons
 // as wide as the earth Valkey 9.1 finds no places.
 func TestPolygons(t *testing.T) {
-	real, ours := newerServers()[1].start(t), ownPeer(t, server.Options{})
+	real, ours := judge.NewerServers()[1].Start(t), judge.Own(t, server.Options{})
 	r := rand.New(rand.NewPCG(9, 23))
 	degrees := func(limit, scale float64) string {
 		return strconv.FormatFloat(min(max((2*r.Float64()-1)*scale, -limit), limit), 'f', r.IntN(6), 64)
@@ -81,9 +83,9 @@ func TestPolygons(t *testing.T) {
 		for i := range 1 + r.IntN(60) {
 			add = append(add, degrees(180, scale), degrees(85, scale), "m"+strconv.Itoa(i))
 		}
-		for _, p := range []*peer{ours, real} {
-			p.do("FLUSHALL")
-			if reply := p.do(add...); reply[0] != ':' {
+		for _, p := range []*judge.Peer{ours, real} {
+			p.Do("FLUSHALL")
+			if reply := p.Do(add...); reply[0] != ':' {
 				t.Fatal(reply)
 			}
 		}
@@ -94,7 +96,7 @@ func TestPolygons(t *testing.T) {
 				search = append(search, degrees(180, scale), degrees(85, scale))
 			}
 			search = append(search, "WITHDIST", "ASC")
-			got, want := nearest(t, ours.do(search...)), nearest(t, real.do(search...))
+			got, want := nearest(t, ours.Do(search...)), nearest(t, real.Do(search...))
 			byName := func(a, b [2]string) int { return strings.Compare(a[0], b[0]) }
 			slices.SortFunc(got, byName)
 			slices.SortFunc(want, byName)

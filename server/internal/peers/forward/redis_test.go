@@ -1,4 +1,4 @@
-package server_test
+package forward_test
 
 import (
 	"bufio"
@@ -15,6 +15,8 @@ import (
 	"github.com/zsetd/zsetd/server/internal/transcript"
 	"github.com/zsetd/zsetd/server/servertest"
 	"github.com/zsetd/zsetd/server/servertest/wait"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // Forwarding: commands of clients that have stayed are answered from the new home.
@@ -96,8 +98,8 @@ func TestForward(t *testing.T) {
 	for name, to := range map[string]func(t *testing.T) string{
 		"zsetd": func(t *testing.T) string { _, to := home(t); return to },
 		"redis": func(t *testing.T) string {
-			port := unusedPort(t)
-			startRedis(t, "--port", port)
+			port := judge.FreePort(t)
+			judge.Start(t, "--port", port)
 			return "redis://127.0.0.1:" + port
 		},
 		"password": func(t *testing.T) string {
@@ -364,8 +366,8 @@ func TestForwardFromStart(t *testing.T) {
 // TestForwardHidesDueMembers checks that commands which a Redis answers show no members that
 // are past their deadlines in its companion keys: the library removes them first.
 func TestForwardHidesDueMembers(t *testing.T) {
-	port := unusedPort(t)
-	startRedis(t, "--port", port)
+	port := judge.FreePort(t)
+	judge.Start(t, "--port", port)
 	library, err := os.ReadFile("../cmd/zsetd/zsetd.lua")
 	if err != nil {
 		t.Fatal(err)

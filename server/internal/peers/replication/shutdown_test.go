@@ -1,4 +1,4 @@
-package server_test
+package replication_test
 
 import (
 	"bufio"
@@ -22,9 +22,9 @@ func silentReplica(t *testing.T, p *pair) func() {
 	c.expect("+OK")
 	fmt.Fprint(c, "PSYNC ? -1\r\n")
 	go io.Copy(io.Discard, c)
-	wait.Until(t, "the replica is online", func() bool { return strings.Contains(p.primary.info("slave0"), "state=online") })
+	wait.Until(t, "the replica is online", func() bool { return strings.Contains(p.primary.Info("slave0"), "state=online") })
 	p.run("SET key value")
-	return func() { fmt.Fprintf(c, "REPLCONF ACK %s\r\n", p.primary.info("master_repl_offset")) }
+	return func() { fmt.Fprintf(c, "REPLCONF ACK %s\r\n", p.primary.Info("master_repl_offset")) }
 }
 
 // lineReader is a connection whose replies are lines.
@@ -76,16 +76,16 @@ func TestShutdownAbort(t *testing.T) {
 			for n := range 2 {
 				caller, writer := dialLines(t, p), dialLines(t, p)
 				await := begin(p, caller)
-				wait.Until(t, "the stop pauses writes", func() bool { return p.primary.info("shutdown_in_milliseconds") != "" })
+				wait.Until(t, "the stop pauses writes", func() bool { return p.primary.Info("shutdown_in_milliseconds") != "" })
 				fmt.Fprint(writer, "INCR n\r\nPING\r\n")
-				wait.Until(t, "the write waits", func() bool { return p.primary.info("blocked_clients") != "0" })
-				if got := p.primary.do("SHUTDOWN", "ABORT"); got != "+OK\r\n" {
+				wait.Until(t, "the write waits", func() bool { return p.primary.Info("blocked_clients") != "0" })
+				if got := p.primary.Do("SHUTDOWN", "ABORT"); got != "+OK\r\n" {
 					t.Fatalf("SHUTDOWN ABORT: %q", got)
 				}
 				await()
 				writer.expect(fmt.Sprint(":", n+1))
 				writer.expect("+PONG")
-				if got := p.primary.do("SHUTDOWN", "ABORT"); got != "-ERR No shutdown in progress.\r\n" {
+				if got := p.primary.Do("SHUTDOWN", "ABORT"); got != "-ERR No shutdown in progress.\r\n" {
 					t.Fatalf("a second SHUTDOWN ABORT: %q", got)
 				}
 			}

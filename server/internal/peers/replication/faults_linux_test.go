@@ -1,4 +1,4 @@
-package server_test
+package replication_test
 
 import (
 	"fmt"
@@ -64,7 +64,7 @@ func TestFullDiskOfPrimary(t *testing.T) {
 	resize(64)
 	replica.linked()
 	wait.Until(t, "the replica has the data", func() bool {
-		return replica.do("DEBUG", "DIGEST") == fmt.Sprintf("+%s\r\n", primary.Must("DEBUG", "DIGEST"))
+		return replica.Do("DEBUG", "DIGEST") == fmt.Sprintf("+%s\r\n", primary.Must("DEBUG", "DIGEST"))
 	})
 }
 
@@ -105,7 +105,7 @@ func TestFullDiskOfReplica(t *testing.T) {
 	}
 	wait.Until(t, "the file cannot be saved", func() bool { return info("rdb_last_bgsave_status:err") && info("master_link_status:up") })
 	primary.run("SET later 1")
-	digest := primary.do("DEBUG", "DIGEST")
+	digest := primary.Do("DEBUG", "DIGEST")
 	equal := func() bool { return fmt.Sprintf("+%s\r\n", replica.Must("DEBUG", "DIGEST")) == digest }
 	wait.Until(t, "the replica has the data of the primary", equal)
 	b, err := os.ReadFile(path)

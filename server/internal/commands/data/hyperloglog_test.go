@@ -1,4 +1,4 @@
-package server_test
+package data_test
 
 import (
 	"math/rand/v2"
@@ -10,15 +10,17 @@ import (
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/internal/values/hyperloglog"
 	"github.com/zsetd/zsetd/server/servertest/rerun"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // The same PFADDs and PFMERGEs give the same bytes here and in Redis, through
 // all sizes and both encodings.
 func TestHyperLogLogAsRedis(t *testing.T) {
 	rerun.Skip(t)
-	dial := startRedis(t)
-	real := newPeer(dial(), dial())
-	ours := ownPeer(t, server.Options{})
+	dial := judge.Start(t)
+	real := judge.NewPeer(dial(), dial())
+	ours := judge.Own(t, server.Options{})
 	r := rand.New(rand.NewPCG(7, 7))
 	var lines [][]string
 	for _, limit := range []string{"3000", "0", "100", "100000"} {
@@ -46,10 +48,10 @@ func TestHyperLogLogAsRedis(t *testing.T) {
 	var want, got []string
 	for part := range slices.Chunk(lines, 50) { // each has its own deadline
 		for _, p := range []struct {
-			peer    *peer
+			peer    *judge.Peer
 			replies *[]string
 		}{{real, &want}, {ours, &got}} {
-			replies, err := p.peer.pipeline(part)
+			replies, err := p.peer.Pipeline(part)
 			if err != nil {
 				t.Fatalf("%.300s", err)
 			}
@@ -67,9 +69,9 @@ func TestHyperLogLogAsRedis(t *testing.T) {
 // more than any client has.
 func TestEstimatesAsRedis(t *testing.T) {
 	rerun.Skip(t)
-	dial := startRedis(t)
-	real := newPeer(dial(), dial())
-	ours := ownPeer(t, server.Options{})
+	dial := judge.Start(t)
+	real := judge.NewPeer(dial(), dial())
+	ours := judge.Own(t, server.Options{})
 	r := rand.New(rand.NewPCG(8, 3))
 	for range 500 {
 		b, err := hyperloglog.Dense(hyperloglog.New())
@@ -84,11 +86,11 @@ func TestEstimatesAsRedis(t *testing.T) {
 			copy(b[at:], change[:n])
 		}
 		lines := [][]string{{"SET", "k", string(b)}, {"PFCOUNT", "k"}}
-		want, err := real.pipeline(lines)
+		want, err := real.Pipeline(lines)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := ours.pipeline(lines)
+		got, err := ours.Pipeline(lines)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,17 +103,17 @@ func TestEstimatesAsRedis(t *testing.T) {
 // TestRegisters checks PFSELFTEST, and the registers that PFDEBUG GETREG replies.
 func TestRegisters(t *testing.T) {
 	rerun.Skip(t)
-	p := ownPeer(t, server.Options{})
-	if got := p.do("PFSELFTEST"); got != "+OK\r\n" {
+	p := judge.Own(t, server.Options{})
+	if got := p.Do("PFSELFTEST"); got != "+OK\r\n" {
 		t.Error(got)
 	}
-	p.do("PFADD", "k", "a")
+	p.Do("PFADD", "k", "a")
 	const register = 12711 // of a, which makes it 2
 	want := "*16384\r\n" + strings.Repeat(":0\r\n", register) + ":2\r\n" + strings.Repeat(":0\r\n", 16384-register-1)
-	if got := p.do("PFDEBUG", "GETREG", "k"); got != want {
+	if got := p.Do("PFDEBUG", "GETREG", "k"); got != want {
 		t.Errorf("GETREG: %.100q", got)
 	}
-	if got := p.do("PFDEBUG", "ENCODING", "k"); got != "+dense\r\n" {
+	if got := p.Do("PFDEBUG", "ENCODING", "k"); got != "+dense\r\n" {
 		t.Errorf("after GETREG: %q", got)
 	}
 }
@@ -119,20 +121,20 @@ func TestRegisters(t *testing.T) {
 // TestRandomRepliesAreBounded checks that a reply of elements with repetitions that is longer
 // than proto-max-bulk-len becomes an error.
 func TestRandomRepliesAreBounded(t *testing.T) {
-	p := ownPeer(t, server.Options{Config: map[string]string{"proto-max-bulk-len": "1mb"}})
+	p := judge.Own(t, server.Options{Config: map[string]string{"proto-max-bulk-len": "1mb"}})
 	text := strings.Repeat("x", 1<<18)
-	p.do("HSET", "h", "f", text)
-	p.do("SADD", "s", text)
-	p.do("ZADD", "z", "1", text)
+	p.Do("HSET", "h", "f", text)
+	p.Do("SADD", "s", text)
+	p.Do("ZADD", "z", "1", text)
 	for _, line := range []string{"HRANDFIELD h -COUNT WITHVALUES", "SRANDMEMBER s -COUNT", "ZRANDMEMBER z -COUNT", "ZRANDMEMBER z -COUNT WITHSCORES"} {
 		for count, short := range map[string]bool{"3": true, "20": false} {
 			const want = "-ERR value is out of range\r\n"
-			if got := p.do(strings.Fields(strings.Replace(line, "COUNT", count, 1))...); short && (got[0] != '*' || len(got) < 3<<18) || !short && got != want {
+			if got := p.Do(strings.Fields(strings.Replace(line, "COUNT", count, 1))...); short && (got[0] != '*' || len(got) < 3<<18) || !short && got != want {
 				t.Errorf("%s, %s elements: %d bytes, %.50q", line, count, len(got), got)
 			}
 		}
 	}
-	if got := p.do("PING"); got != "+PONG\r\n" {
+	if got := p.Do("PING"); got != "+PONG\r\n" {
 		t.Error(got)
 	}
 }

@@ -1,4 +1,4 @@
-package server_test
+package replication_test
 
 import (
 	"bufio"
@@ -22,6 +22,8 @@ import (
 	"github.com/zsetd/zsetd/server/internal/transcript"
 	"github.com/zsetd/zsetd/server/servertest"
 	"github.com/zsetd/zsetd/server/servertest/wait"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // A pair is a zsetd primary and a replica of another kind.
@@ -29,8 +31,8 @@ type pair struct {
 	t       *testing.T
 	srv     *servertest.Server
 	dial    func() net.Conn // connects to the primary
-	primary *peer
-	replica *peer
+	primary *judge.Peer
+	replica *judge.Peer
 }
 
 // noPings keeps a primary from adding PING to its stream. A server that was just replaced
@@ -60,15 +62,15 @@ func primaryOf(t *testing.T, config map[string]string, file ...string) *pair {
 		t.Cleanup(func() { nc.Close() })
 		return nc
 	}
-	p.dial, p.primary = dial, newPeer(dial(), dial())
+	p.dial, p.primary = dial, judge.NewPeer(dial(), dial())
 	return p
 }
 
 // follow starts a redis-server that replicates the primary.
 func (p *pair) follow(args ...string) {
 	p.t.Helper()
-	dial := startRedis(p.t, append(p.replicaof(), args...)...)
-	p.replica = newPeer(dial(), dial())
+	dial := judge.Start(p.t, append(p.replicaof(), args...)...)
+	p.replica = judge.NewPeer(dial(), dial())
 	p.linked()
 }
 
@@ -82,7 +84,7 @@ func (p *pair) replicaof() []string {
 func (p *pair) linked() {
 	p.t.Helper()
 	wait.Until(p.t, "the replica is synchronized", func() bool {
-		return strings.Contains(p.replica.do("INFO", "replication"), "master_link_status:up")
+		return strings.Contains(p.replica.Do("INFO", "replication"), "master_link_status:up")
 	})
 }
 
@@ -90,7 +92,7 @@ func (p *pair) linked() {
 func (p *pair) run(lines ...string) {
 	p.t.Helper()
 	for _, line := range lines {
-		if r := p.primary.do(strings.Fields(line)...); strings.HasPrefix(r, "-") {
+		if r := p.primary.Do(strings.Fields(line)...); strings.HasPrefix(r, "-") {
 			p.t.Fatalf("%s: %s", line, r)
 		}
 	}
@@ -101,7 +103,7 @@ func (p *pair) run(lines ...string) {
 func (p *pair) caughtUp() {
 	p.t.Helper()
 	p.run("PUBLISH caught-up 1")
-	if got := p.primary.do("WAIT", "1", "0"); got != ":1\r\n" {
+	if got := p.primary.Do("WAIT", "1", "0"); got != ":1\r\n" {
 		p.t.Fatalf("WAIT: %q", got)
 	}
 }
@@ -110,19 +112,19 @@ func (p *pair) caughtUp() {
 func (p *pair) equal() {
 	p.t.Helper()
 	p.caughtUp()
-	ours, theirs := p.primary.do("DEBUG", "DIGEST"), p.replica.do("DEBUG", "DIGEST")
+	ours, theirs := p.primary.Do("DEBUG", "DIGEST"), p.replica.Do("DEBUG", "DIGEST")
 	if ours == theirs {
 		return
 	}
-	for _, key := range strings.Fields(p.primary.do("KEYS", "*")) {
+	for _, key := range strings.Fields(p.primary.Do("KEYS", "*")) {
 		if strings.HasPrefix(key, "$") || strings.HasPrefix(key, "*") {
 			continue
 		}
-		if a, b := p.primary.do("DEBUG", "DIGEST-VALUE", key), p.replica.do("DEBUG", "DIGEST-VALUE", key); a != b {
-			p.t.Errorf("%s: %q here, %q there (%q, %q)", key, a, b, p.primary.do("TYPE", key), p.replica.do("TYPE", key))
+		if a, b := p.primary.Do("DEBUG", "DIGEST-VALUE", key), p.replica.Do("DEBUG", "DIGEST-VALUE", key); a != b {
+			p.t.Errorf("%s: %q here, %q there (%q, %q)", key, a, b, p.primary.Do("TYPE", key), p.replica.Do("TYPE", key))
 		}
 	}
-	p.t.Fatalf("digest %q, replica %q; keys %s", ours, theirs, p.replica.do("DBSIZE"))
+	p.t.Fatalf("digest %q, replica %q; keys %s", ours, theirs, p.replica.Do("DBSIZE"))
 }
 
 // values are commands that make values of all types, in two databases.
@@ -153,9 +155,9 @@ func TestReplicaOfRedis(t *testing.T) {
 		"through a file":   {map[string]string{"repl-diskless-sync": "no"}, redis},
 		"a goroutine each": {map[string]string{"transport": "net"}, redis},
 	}
-	for _, n := range newerServers() {
-		trials[n.name] = trial{nil, func(p *pair) {
-			p.replica = n.start(p.t, p.replicaof()...)
+	for _, n := range judge.NewerServers() {
+		trials[n.Name] = trial{nil, func(p *pair) {
+			p.replica = n.Start(p.t, p.replicaof()...)
 			p.linked()
 		}}
 	}
@@ -163,34 +165,34 @@ func TestReplicaOfRedis(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := primaryOf(t, trial.config)
 			p.run(values()...)
-			if r := p.primary.do("FUNCTION", "LOAD", "#!lua name=l\nredis.register_function('f', function() return 7 end)"); strings.HasPrefix(r, "-") {
+			if r := p.primary.Do("FUNCTION", "LOAD", "#!lua name=l\nredis.register_function('f', function() return 7 end)"); strings.HasPrefix(r, "-") {
 				t.Fatal(r)
 			}
 			trial.follow(p)
 			p.equal()
-			if got := p.replica.do("FCALL_RO", "f", "0"); !strings.Contains(p.replica.do("FUNCTION", "LIST"), "library_name") {
+			if got := p.replica.Do("FCALL_RO", "f", "0"); !strings.Contains(p.replica.Do("FUNCTION", "LIST"), "library_name") {
 				t.Error("the library is not there", got)
 			}
 			p.run("SET text again", "DEL list", "ZINCRBY zset 3 a", "ZPOPMIN large 3", "LPOP row 4", "SPOP set", "EVAL return{redis.call('set','x',1),redis.call('incr','x')} 0",
 				"MULTI", "SET m 1", "SADD n 1 2 3", "EXEC", "RENAME hash hash2", "COPY zset zset2", "MOVE ints 3", "EXPIRE text 100", "PERSIST timed",
 				"SELECT 3", "SET more 1", "SWAPDB 3 5", "SELECT 0", "XADD stream * a b", "XTRIM stream MAXLEN 1", "SORT row ALPHA STORE sorted", "GETEX m PX 100000000", "SETRANGE text 10 abc", "LINSERT row BEFORE element:100 new")
 			p.equal()
-			events := p.replica.events
-			if _, err := events.pipeline([][]string{{"SUBSCRIBE", "channel"}}); err != nil {
+			events := p.replica.Events
+			if _, err := events.Pipeline([][]string{{"SUBSCRIBE", "channel"}}); err != nil {
 				t.Fatal(err)
 			}
 			p.run("PUBLISH channel message")
-			events.nc.SetReadDeadline(time.Now().Add(time.Minute))
-			if got, err := transcript.ReadReply(events.r, nil); err != nil || string(got) != "*3\r\n$7\r\nmessage\r\n$7\r\nchannel\r\n$7\r\nmessage\r\n" {
+			events.NC.SetReadDeadline(time.Now().Add(time.Minute))
+			if got, err := transcript.ReadReply(events.R, nil); err != nil || string(got) != "*3\r\n$7\r\nmessage\r\n$7\r\nchannel\r\n$7\r\nmessage\r\n" {
 				t.Errorf("%q, %v", got, err)
 			}
-			if got := p.primary.do("CLIENT", "KILL", "TYPE", "replica"); got != ":1\r\n" {
+			if got := p.primary.Do("CLIENT", "KILL", "TYPE", "replica"); got != ":1\r\n" {
 				t.Error("killed", got)
 			}
 			p.run("SET text missed", "SADD set missed", "SELECT 5", "FLUSHDB", "SELECT 0")
-			wait.Until(t, "the replica has continued", func() bool { return p.primary.info("sync_partial_ok") == "1" })
+			wait.Until(t, "the replica has continued", func() bool { return p.primary.Info("sync_partial_ok") == "1" })
 			p.equal()
-			if full := p.primary.info("sync_full"); full != "1" {
+			if full := p.primary.Info("sync_full"); full != "1" {
 				t.Errorf("%s full synchronizations", full)
 			}
 			p.run("FLUSHALL", "SET last 1")
@@ -202,30 +204,30 @@ func TestReplicaOfRedis(t *testing.T) {
 // TestReplicaState checks what commands report of a replica, and refuse it.
 func TestReplicaState(t *testing.T) {
 	p := primaryOf(t, map[string]string{"min-replicas-to-write": "1"})
-	if got := p.primary.do("SET", "a", "1"); got != "-NOREPLICAS Not enough good replicas to write.\r\n" {
+	if got := p.primary.Do("SET", "a", "1"); got != "-NOREPLICAS Not enough good replicas to write.\r\n" {
 		t.Errorf("SET without a replica: %q", got)
 	}
 	p.follow("--replica-announce-port", "7000", "--replica-announce-ip", "replica.example")
-	wait.Until(t, "the replica counts", func() bool { return p.primary.do("SET", "a", "1") == "+OK\r\n" })
+	wait.Until(t, "the replica counts", func() bool { return p.primary.Do("SET", "a", "1") == "+OK\r\n" })
 	p.equal()
-	if got := p.primary.info("slave0"); !strings.HasPrefix(got, "ip=replica.example,port=7000,state=online,offset=") {
+	if got := p.primary.Info("slave0"); !strings.HasPrefix(got, "ip=replica.example,port=7000,state=online,offset=") {
 		t.Errorf("slave0: %s", got)
 	}
-	if got := p.primary.do("ROLE"); !strings.HasPrefix(got, "*3\r\n$6\r\nmaster\r\n:") || !strings.Contains(got, "*3\r\n$15\r\nreplica.example\r\n$4\r\n7000\r\n$") {
+	if got := p.primary.Do("ROLE"); !strings.HasPrefix(got, "*3\r\n$6\r\nmaster\r\n:") || !strings.Contains(got, "*3\r\n$15\r\nreplica.example\r\n$4\r\n7000\r\n$") {
 		t.Errorf("ROLE: %q", got)
 	}
-	if got := p.primary.do("CLIENT", "LIST", "TYPE", "replica"); !strings.Contains(got, " flags=S ") || !strings.Contains(got, " cmd=replconf ") {
+	if got := p.primary.Do("CLIENT", "LIST", "TYPE", "replica"); !strings.Contains(got, " flags=S ") || !strings.Contains(got, " cmd=replconf ") {
 		t.Errorf("CLIENT LIST: %q", got)
 	}
 	for range 100 { // the offset has every change that a client has a reply to
-		before := p.primary.info("master_repl_offset")
+		before := p.primary.Info("master_repl_offset")
 		p.run("INCR n")
-		if got := p.primary.info("master_repl_offset"); got == before {
+		if got := p.primary.Info("master_repl_offset"); got == before {
 			t.Fatalf("offset %s before and after a change", got)
 		}
 	}
 	for field, want := range map[string]string{"connected_slaves": "1", "min_slaves_good_slaves": "1", "repl_backlog_active": "1", "sync_full": "1", "sync_partial_err": "0"} {
-		if got := p.primary.info(field); got != want {
+		if got := p.primary.Info(field); got != want {
 			t.Errorf("%s is %s, want %s", field, got, want)
 		}
 	}
@@ -235,15 +237,15 @@ func TestReplicaState(t *testing.T) {
 func TestWaitForReplicas(t *testing.T) {
 	p := primaryOf(t, nil)
 	p.follow()
-	if got := p.primary.do("WAIT", "1", "0"); got != ":1\r\n" { // nothing was written
+	if got := p.primary.Do("WAIT", "1", "0"); got != ":1\r\n" { // nothing was written
 		t.Errorf("WAIT: %q", got)
 	}
 	for range 100 {
 		p.run("INCR n")
-		if got := p.primary.do("WAIT", "1", "0"); got != ":1\r\n" {
+		if got := p.primary.Do("WAIT", "1", "0"); got != ":1\r\n" {
 			t.Fatalf("WAIT: %q", got)
 		}
-		if a, b := p.primary.do("GET", "n"), p.replica.do("GET", "n"); a != b {
+		if a, b := p.primary.Do("GET", "n"), p.replica.Do("GET", "n"); a != b {
 			t.Fatalf("WAIT says that the replica has %q; it has %q", a, b)
 		}
 	}
@@ -253,25 +255,25 @@ func TestWaitForReplicas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := newConn(nc)
+		c := judge.NewConn(nc)
 		clients.Go(func() {
 			defer nc.Close()
 			key := fmt.Sprint("c", n)
 			for range 10 {
-				if r, err := c.pipeline([][]string{{"INCR", key}, {"WAIT", "1", "0"}}); err != nil || r[1] != ":1\r\n" {
+				if r, err := c.Pipeline([][]string{{"INCR", key}, {"WAIT", "1", "0"}}); err != nil || r[1] != ":1\r\n" {
 					t.Errorf("%q, %v", r, err)
 				}
 			}
 			if n%2 == 0 {
-				c.send([]byte("WAIT 2 0\r\n"))
+				c.Send([]byte("WAIT 2 0\r\n"))
 			}
 		})
 	}
 	clients.Wait()
-	if got := p.primary.do("WAIT", "2", "1"); got != ":1\r\n" {
+	if got := p.primary.Do("WAIT", "2", "1"); got != ":1\r\n" {
 		t.Errorf("WAIT 2: %q", got)
 	}
-	pid := p.replica.info("process_id")
+	pid := p.replica.Info("process_id")
 	signal := func(name string) {
 		t.Helper()
 		if out, err := exec.Command("sh", "-c", "kill -"+name+" "+pid).CombinedOutput(); err != nil {
@@ -280,17 +282,17 @@ func TestWaitForReplicas(t *testing.T) {
 	}
 	signal("STOP")
 	p.run("SET stopped 1")
-	if got := p.primary.do("WAIT", "1", "20"); got != ":0\r\n" {
+	if got := p.primary.Do("WAIT", "1", "20"); got != ":0\r\n" {
 		t.Errorf("WAIT for a replica that is stopped: %q", got)
 	}
 	for dialect, want := range map[string]string{"redis": ":1\r\n", "valkey": ":0\r\n"} {
 		p.run("CONFIG SET dialect " + dialect)
-		if got := p.primary.do("EVAL", "return redis.call('WAIT', 1, 0)", "0"); got != want {
+		if got := p.primary.Do("EVAL", "return redis.call('WAIT', 1, 0)", "0"); got != want {
 			t.Errorf("WAIT in a script after a write by its caller, in the dialect of %s: %q, want %q", dialect, got, want)
 		}
 	}
 	signal("CONT")
-	if got := p.primary.do("WAIT", "1", "0"); got != ":1\r\n" {
+	if got := p.primary.Do("WAIT", "1", "0"); got != ":1\r\n" {
 		t.Errorf("WAIT for a replica that continues: %q", got)
 	}
 }
@@ -381,7 +383,7 @@ func TestSyncVersions(t *testing.T) {
 			fmt.Fprint(nc, "PSYNC ? -1\r\n")
 			replicas = append(replicas, r)
 		}
-		wait.Until(t, "the replicas wait", func() bool { return p.primary.info("connected_slaves") == strconv.Itoa(len(replicas)) })
+		wait.Until(t, "the replicas wait", func() bool { return p.primary.Info("connected_slaves") == strconv.Itoa(len(replicas)) })
 		p.run("CONFIG SET repl-diskless-sync-delay 0")
 		for i, r := range replicas {
 			for line := ""; !strings.HasPrefix(line, "$"); {
@@ -441,8 +443,8 @@ func TestReplicaUnderLoad(t *testing.T) {
 	p.follow()
 	for range 3 {
 		wait.Pace(50 * time.Millisecond)
-		p.primary.do("CLIENT", "KILL", "TYPE", "replica")
-		wait.Until(t, "the replica has come back", func() bool { return strings.Contains(p.primary.info("slave0"), "state=online") })
+		p.primary.Do("CLIENT", "KILL", "TYPE", "replica")
+		wait.Until(t, "the replica has come back", func() bool { return strings.Contains(p.primary.Info("slave0"), "state=online") })
 	}
 	close(stop)
 	load.Wait()
@@ -460,13 +462,13 @@ func TestReplicaThatDoesNotRead(t *testing.T) {
 	}
 	defer nc.Close()
 	fmt.Fprint(nc, "SYNC\r\n")
-	wait.Until(t, "the first replica is online", func() bool { return strings.Contains(p.primary.info("slave0"), "state=online") })
+	wait.Until(t, "the first replica is online", func() bool { return strings.Contains(p.primary.Info("slave0"), "state=online") })
 	p.follow()
 	value := strings.Repeat("x", 1<<20)
 	for i := range 40 { // more than the buffers of a socket
 		p.run(fmt.Sprintf("SET key:%d %s", i, value))
 	}
-	wait.Until(t, "the first replica is disconnected", func() bool { return p.primary.info("connected_slaves") == "1" })
+	wait.Until(t, "the first replica is disconnected", func() bool { return p.primary.Info("connected_slaves") == "1" })
 	p.equal()
 }
 
@@ -480,7 +482,7 @@ func TestReplicaThatLoadsIsGood(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Fprint(nc, "PSYNC ? -1\r\n")
-	wait.Until(t, "the replica is online", func() bool { return strings.Contains(p.primary.info("slave0"), "state=online") })
+	wait.Until(t, "the replica is online", func() bool { return strings.Contains(p.primary.Info("slave0"), "state=online") })
 	p.run("SET key 1")
 }
 
@@ -491,11 +493,11 @@ func TestWaitAfterReload(t *testing.T) {
 	p.follow()
 	p.run("SET a 1", "SET b 2", "SET c 3")
 	p.equal()
-	if got, err := p.primary.events.pipeline([][]string{{"DEBUG", "RELOAD"}}); err != nil || got[0] != "+OK\r\n" {
+	if got, err := p.primary.Events.Pipeline([][]string{{"DEBUG", "RELOAD"}}); err != nil || got[0] != "+OK\r\n" {
 		t.Fatalf("DEBUG RELOAD: %q, %v", got, err)
 	}
-	wait.Until(t, "the replica has come back", func() bool { return strings.Contains(p.primary.info("slave0"), "state=online") })
-	if got := p.primary.do("WAIT", "1", "60000"); got != ":1\r\n" {
+	wait.Until(t, "the replica has come back", func() bool { return strings.Contains(p.primary.Info("slave0"), "state=online") })
+	if got := p.primary.Do("WAIT", "1", "60000"); got != ":1\r\n" {
 		t.Errorf("WAIT: %q", got)
 	}
 }
@@ -509,7 +511,7 @@ func TestWaitForDisks(t *testing.T) {
 	primary := zsetdNode(t, file())
 	for range 20 {
 		primary.run("INCR counter")
-		if got := primary.do("WAITAOF", "1", "0", "0"); got != "*2\r\n:1\r\n:0\r\n" {
+		if got := primary.Do("WAITAOF", "1", "0", "0"); got != "*2\r\n:1\r\n:0\r\n" {
 			t.Fatalf("WAITAOF 1 0: %q", got)
 		}
 		primary.run("CONFIG SET appendfsync always")
@@ -521,7 +523,7 @@ func TestWaitForDisks(t *testing.T) {
 		"WAITAOF 0 0 -1": "-ERR timeout is negative\r\n",
 		"WAITAOF 0 1 1":  "*2\r\n:1\r\n:0\r\n",
 	} {
-		if got := primary.do(strings.Fields(argv)...); got != want {
+		if got := primary.Do(strings.Fields(argv)...); got != want {
 			t.Errorf("%s: %q, want %q", argv, got, want)
 		}
 	}
@@ -529,21 +531,21 @@ func TestWaitForDisks(t *testing.T) {
 	replica.follow(primary)
 	for range 20 {
 		primary.run("INCR counter")
-		if got := primary.do("WAITAOF", "1", "1", "0"); got != "*2\r\n:1\r\n:1\r\n" {
+		if got := primary.Do("WAITAOF", "1", "1", "0"); got != "*2\r\n:1\r\n:1\r\n" {
 			t.Fatalf("WAITAOF 1 1: %q", got)
 		}
 		replica.run("CONFIG SET appendfsync always")
 	}
 	replica.run("CONFIG SET appendonly no")
 	primary.run("INCR counter")
-	if got := primary.do("WAITAOF", "0", "1", "1"); got != "*2\r\n:1\r\n:0\r\n" {
+	if got := primary.Do("WAITAOF", "0", "1", "1"); got != "*2\r\n:1\r\n:0\r\n" {
 		t.Errorf("a replica without appendonly counts: %q", got)
 	}
-	if got := replica.do("WAITAOF", "0", "0", "0"); !strings.HasPrefix(got, "-ERR WAITAOF cannot be used with replica instances") {
+	if got := replica.Do("WAITAOF", "0", "0", "0"); !strings.HasPrefix(got, "-ERR WAITAOF cannot be used with replica instances") {
 		t.Errorf("WAITAOF on a replica: %q", got)
 	}
 	primary.run("CONFIG SET appendonly no")
-	if got := primary.do("WAITAOF", "1", "0", "0"); got != noLog {
+	if got := primary.Do("WAITAOF", "1", "0", "0"); got != noLog {
 		t.Errorf("without appendonly: %q", got)
 	}
 }
@@ -555,11 +557,11 @@ func TestReadOffsetWhilePaused(t *testing.T) {
 	replica.follow(primary)
 	primary.run("SET k 1")
 	primary.same(replica)
-	before := replica.info("slave_repl_offset")
+	before := replica.Info("slave_repl_offset")
 	replica.run("CLIENT PAUSE 1000000 WRITE")
 	primary.run("SET k 2")
-	wait.Until(t, "the replica has read the stream", func() bool { return replica.info("slave_read_repl_offset") == primary.info("master_repl_offset") })
-	if got := replica.info("slave_repl_offset"); got != before || replica.do("GET", "k") != "$1\r\n1\r\n" {
+	wait.Until(t, "the replica has read the stream", func() bool { return replica.Info("slave_read_repl_offset") == primary.Info("master_repl_offset") })
+	if got := replica.Info("slave_repl_offset"); got != before || replica.Do("GET", "k") != "$1\r\n1\r\n" {
 		t.Errorf("a paused replica has executed the stream up to %s, not %s", got, before)
 	}
 	replica.run("CLIENT UNPAUSE")
@@ -576,7 +578,7 @@ func TestMovesOfElements(t *testing.T) {
 	p.follow()
 	stats := func() string {
 		text := ""
-		for line := range strings.Lines(p.replica.do("INFO", "commandstats")) {
+		for line := range strings.Lines(p.replica.Do("INFO", "commandstats")) {
 			if name, calls, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && name != "cmdstat_info" {
 				calls, _, _ = strings.Cut(calls, ",")
 				text += strings.TrimPrefix(name, "cmdstat_") + " " + strings.TrimPrefix(calls, "calls=") + "\n"
@@ -585,7 +587,7 @@ func TestMovesOfElements(t *testing.T) {
 		return text
 	}
 	long := strings.Repeat("x", 200<<10)
-	waiting := newPeer(p.dial(), p.dial())
+	waiting := judge.NewPeer(p.dial(), p.dial())
 	for _, x := range []struct {
 		setup    string
 		commands []string
@@ -606,7 +608,7 @@ func TestMovesOfElements(t *testing.T) {
 		p.run(x.setup)
 		p.run("RPUSH b 0", "EXPIRE b 100")
 		p.caughtUp()
-		p.replica.do("CONFIG", "RESETSTAT")
+		p.replica.Do("CONFIG", "RESETSTAT")
 		p.run(x.commands...)
 		p.equal()
 		got := stats()
@@ -618,10 +620,10 @@ func TestMovesOfElements(t *testing.T) {
 		}
 	}
 	p.run("FLUSHALL")
-	p.replica.do("CONFIG", "RESETSTAT")
+	p.replica.Do("CONFIG", "RESETSTAT")
 	done := make(chan string, 1)
-	go func() { done <- waiting.do("BRPOPLPUSH", "a", "b", "0") }()
-	wait.Until(t, "a client waits", func() bool { return p.primary.info("blocked_clients") == "1" })
+	go func() { done <- waiting.Do("BRPOPLPUSH", "a", "b", "0") }()
+	wait.Until(t, "a client waits", func() bool { return p.primary.Info("blocked_clients") == "1" })
 	p.run("RPUSH a 1 2")
 	if got := <-done; got != "$1\r\n2\r\n" {
 		t.Errorf("BRPOPLPUSH: %q", got)
@@ -637,17 +639,17 @@ func TestDebugReplicate(t *testing.T) {
 	primary.run("DEBUG REPLICATE SET early 1")
 	replica.follow(primary)
 	primary.run("SET list text", "DEL list", "DEBUG REPLICATE RPUSH list a b", "DEBUG REPLICATE fake-command-1", "SET late 1")
-	if got := primary.do("WAIT", "1", "0"); got != ":1\r\n" {
+	if got := primary.Do("WAIT", "1", "0"); got != ":1\r\n" {
 		t.Fatalf("WAIT: %q", got)
 	}
 	for command, want := range map[string][2]string{
 		"LLEN list": {":0\r\n", ":2\r\n"}, "EXISTS late": {":1\r\n", ":1\r\n"}, "EXISTS early": {":0\r\n", ":0\r\n"},
 	} {
-		if got := [2]string{primary.do(strings.Fields(command)...), replica.do(strings.Fields(command)...)}; got != want {
+		if got := [2]string{primary.Do(strings.Fields(command)...), replica.Do(strings.Fields(command)...)}; got != want {
 			t.Errorf("%s: %q, want %q", command, got, want)
 		}
 	}
-	if got := replica.info("unexpected_error_replies"); got != "1" {
+	if got := replica.Info("unexpected_error_replies"); got != "1" {
 		t.Errorf("unexpected_error_replies:%s, want 1", got)
 	}
 }

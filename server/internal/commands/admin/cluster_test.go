@@ -1,4 +1,4 @@
-package server_test
+package admin_test
 
 import (
 	"bytes"
@@ -17,6 +17,8 @@ import (
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/servertest/rerun"
 	"github.com/zsetd/zsetd/server/servertest/wait"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // freshLines are sent to a redis-server that is a node of a cluster and was just
@@ -329,9 +331,9 @@ func TestClusterMeet(t *testing.T) {
 // TestClusterShard checks what a node says of itself: with a host name as endpoint, and with
 // a port for TLS alone.
 func TestClusterShard(t *testing.T) {
-	p := ownPeer(t, server.Options{Config: map[string]string{"cluster-enabled": "yes", "port": "0", "cluster-announce-ip": "10.1.2.3",
+	p := judge.Own(t, server.Options{Config: map[string]string{"cluster-enabled": "yes", "port": "0", "cluster-announce-ip": "10.1.2.3",
 		"cluster-announce-tls-port": "7001", "cluster-preferred-endpoint-type": "hostname", "cluster-slot-stats-enabled": "yes"}})
-	ask := func(line string) string { return strings.ReplaceAll(p.do(strings.Fields(line)...), "\r\n", " ") }
+	ask := func(line string) string { return strings.ReplaceAll(p.Do(strings.Fields(line)...), "\r\n", " ") }
 	id := ask("CLUSTER MYID")
 	if shard := ask("CLUSTER MYSHARDID"); len(shard) != len(id) || !strings.HasPrefix(shard, "$40 ") || shard == id {
 		t.Errorf("MYSHARDID: %s, MYID: %s", shard, id)
@@ -378,7 +380,7 @@ func TestClusterShard(t *testing.T) {
 // TestClusterTools checks that the tools that set up clusters accept a node: redis-cli
 // assigns the missing slots, and valkey-cli, which allows clusters of one node, creates one.
 func TestClusterTools(t *testing.T) {
-	startRedis(t) // skips the test where Redis is not installed
+	judge.Start(t) // skips the test where Redis is not installed
 	srv, err := server.New(server.Options{Config: map[string]string{"cluster-enabled": "yes"}})
 	if err != nil {
 		t.Fatal(err)
@@ -535,8 +537,8 @@ func (c *clusterClient) receive() string {
 // startRedisCluster starts a real redis-server that is a node of a cluster.
 func startRedisCluster(t *testing.T) (addr, otherBus string, stop func()) {
 	t.Helper()
-	startRedis(t) // skips the test where Redis is not installed
-	port, busPort := unusedPort(t), unusedPort(t)
+	judge.Start(t) // skips the test where Redis is not installed
+	port, busPort := judge.FreePort(t), judge.FreePort(t)
 	addr = "127.0.0.1:" + port
 	n, err := strconv.Atoi(port)
 	if err != nil {
@@ -568,15 +570,15 @@ func startRedisCluster(t *testing.T) (addr, otherBus string, stop func()) {
 
 // TestClusterScan iterates over all keys of a cluster, and over those of a slot.
 func TestClusterScan(t *testing.T) {
-	p := ownPeer(t, server.Options{Config: map[string]string{"cluster-enabled": "yes"}})
+	p := judge.Own(t, server.Options{Config: map[string]string{"cluster-enabled": "yes"}})
 	for i := range 300 {
-		p.do("SET", "k"+strconv.Itoa(i), "v")
+		p.Do("SET", "k"+strconv.Itoa(i), "v")
 	}
-	p.do("RPUSH", "{k7}list", "v")
+	p.Do("RPUSH", "{k7}list", "v")
 	iterate := func(options ...string) (keys []string) {
 		cursor := "0"
 		for range 1000 {
-			v, _, err := protocol.Decode([]byte(p.do(append([]string{"CLUSTERSCAN", cursor}, options...)...)))
+			v, _, err := protocol.Decode([]byte(p.Do(append([]string{"CLUSTERSCAN", cursor}, options...)...)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -600,11 +602,11 @@ func TestClusterScan(t *testing.T) {
 	if keys := iterate("MATCH", "k1*", "COUNT", "50"); len(keys) != 111 {
 		t.Errorf("%d keys that begin with k1", len(keys))
 	}
-	_, slot, _ := strings.Cut(strings.TrimSpace(p.do("CLUSTER", "KEYSLOT", "k7")), ":")
+	_, slot, _ := strings.Cut(strings.TrimSpace(p.Do("CLUSTER", "KEYSLOT", "k7")), ":")
 	if keys := iterate("SLOT", slot, "COUNT", "20"); len(keys) != 2 {
 		t.Errorf("keys of a slot: %q", keys)
 	}
-	first := p.do("CLUSTERSCAN", "0", "SLOT", slot, "COUNT", "1")
+	first := p.Do("CLUSTERSCAN", "0", "SLOT", slot, "COUNT", "1")
 	v, _, _ := protocol.Decode([]byte(first))
 	cursor := v.([]any)[0].(string)
 	for _, c := range []struct{ command, want string }{
@@ -618,12 +620,12 @@ func TestClusterScan(t *testing.T) {
 		{"CLUSTERSCAN 0 NOSUCH", "-ERR syntax error"},
 		{"CLUSTERSCAN 0 SLOT", "-ERR syntax error"},
 	} {
-		if got := strings.TrimSpace(p.do(strings.Fields(c.command)...)); got != c.want {
+		if got := strings.TrimSpace(p.Do(strings.Fields(c.command)...)); got != c.want {
 			t.Errorf("%s: %s", c.command, got)
 		}
 	}
 	// Of another node, or of this one before a restart, the position has no meaning.
-	if reply := p.do("CLUSTERSCAN", "other-{06S}-18446744073709551615", "COUNT", "1000"); !strings.Contains(reply, "k299") {
+	if reply := p.Do("CLUSTERSCAN", "other-{06S}-18446744073709551615", "COUNT", "1000"); !strings.Contains(reply, "k299") {
 		t.Errorf("a cursor of another node: %.100q", reply)
 	}
 }
@@ -673,10 +675,10 @@ func TestSortInCluster(t *testing.T) {
 func TestClusterDatabases(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "zsetd.db")
 	config := map[string]string{"cluster-enabled": "yes", "cluster-databases": "3"}
-	p := ownPeer(t, server.Options{File: file, Config: config})
+	p := judge.Own(t, server.Options{File: file, Config: config})
 	ask := func(line, want string) {
 		t.Helper()
-		if got := strings.ReplaceAll(strings.TrimSpace(p.do(strings.Fields(line)...)), "\r\n", " "); got != want {
+		if got := strings.ReplaceAll(strings.TrimSpace(p.Do(strings.Fields(line)...)), "\r\n", " "); got != want {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
 	}
@@ -691,11 +693,11 @@ func TestClusterDatabases(t *testing.T) {
 	ask("SELECT 2", "+OK")
 	ask("CLUSTER COUNTKEYSINSLOT 15495", ":1")
 	ask("CLUSTER GETKEYSINSLOT 15495 5", "*1 $1 a")
-	if got := p.do("CLUSTER", "SLOT-STATS", "SLOTSRANGE", "15495", "15495"); !strings.Contains(got, "key-count\r\n:2\r\n") {
+	if got := p.Do("CLUSTER", "SLOT-STATS", "SLOTSRANGE", "15495", "15495"); !strings.Contains(got, "key-count\r\n:2\r\n") {
 		t.Errorf("SLOT-STATS: %q", got)
 	}
-	p.do("SHUTDOWN") // the reply is the end of the connection
-	p = ownPeer(t, server.Options{File: file, Config: config})
+	p.Do("SHUTDOWN") // the reply is the end of the connection
+	p = judge.Own(t, server.Options{File: file, Config: config})
 	ask("SELECT 2", "+OK")
 	ask("CLUSTER GETKEYSINSLOT 15495 5", "*1 $1 a")
 	ask("FLUSHDB", "+OK")

@@ -1,4 +1,4 @@
-package server_test
+package replication_test
 
 import (
 	"crypto/x509"
@@ -9,6 +9,8 @@ import (
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/internal/engine/enginetest"
 	"github.com/zsetd/zsetd/server/servertest/wait"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // TestReplicationWithTLS checks that zsetd and redis-server follow each other over TLS,
@@ -37,13 +39,13 @@ func TestReplicationWithTLS(t *testing.T) {
 		return n
 	}
 	redis := func(t *testing.T) *node {
-		port := unusedPort(t)
+		port := judge.FreePort(t)
 		args := []string{"--port", "0", "--tls-port", port, "--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", noPings}
 		for name, value := range config {
 			args = append(args, "--"+name, value)
 		}
-		dial := startRedis(t, args...)
-		return &node{peer: newPeer(dial(), dial()), t: t, addr: "127.0.0.1:" + port}
+		dial := judge.Start(t, args...)
+		return &node{Peer: judge.NewPeer(dial(), dial()), t: t, addr: "127.0.0.1:" + port}
 	}
 	tests := map[string]func(*testing.T){}
 	for name, kinds := range map[string][2]func(*testing.T) *node{"redis follows zsetd": {zsetd, redis}, "zsetd follows redis": {redis, zsetd}} {
@@ -55,17 +57,17 @@ func TestReplicationWithTLS(t *testing.T) {
 			primary.run(values()...)
 			host, port, _ := net.SplitHostPort(primary.addr)
 			replica.run("REPLICAOF " + host + " " + port)
-			wait.Until(t, "the primary refuses the wrong password", func() bool { return primary.info("acl_access_denied_auth") != "0" })
+			wait.Until(t, "the primary refuses the wrong password", func() bool { return primary.Info("acl_access_denied_auth") != "0" })
 			replica.run("CONFIG SET masterauth copy")
 			replica.linked()
 			primary.same(replica)
-			if got := primary.do("CLIENT", "KILL", "TYPE", "replica"); got != ":1\r\n" {
+			if got := primary.Do("CLIENT", "KILL", "TYPE", "replica"); got != ":1\r\n" {
 				t.Error("killed", got)
 			}
 			primary.run("SET text missed")
-			wait.Until(t, "the replica has continued", func() bool { return primary.info("sync_partial_ok") == "1" })
+			wait.Until(t, "the replica has continued", func() bool { return primary.Info("sync_partial_ok") == "1" })
 			primary.same(replica)
-			if full := primary.info("sync_full"); full != "1" {
+			if full := primary.Info("sync_full"); full != "1" {
 				t.Errorf("%s full synchronizations", full)
 			}
 			// The other way round, with the stream of before.
@@ -74,7 +76,7 @@ func TestReplicationWithTLS(t *testing.T) {
 			primary.follow(replica)
 			replica.run("SET promoted 1")
 			replica.same(primary)
-			if full := replica.info("sync_full"); full != "0" {
+			if full := replica.Info("sync_full"); full != "0" {
 				t.Errorf("%s full synchronizations of the promoted replica", full)
 			}
 		}

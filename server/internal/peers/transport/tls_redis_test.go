@@ -1,4 +1,4 @@
-package server_test
+package transport_test
 
 import (
 	"bufio"
@@ -21,6 +21,8 @@ import (
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/servertest/rerun"
 	"github.com/zsetd/zsetd/server/servertest/wait"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // TestTLSConfigAsRedis checks that CONFIG GET, SET and REWRITE of TLS parameters have the
@@ -73,7 +75,7 @@ func TestTLSConfigAsRedis(t *testing.T) {
 		}
 		var nc net.Conn
 		if i == 0 {
-			nc = startRedis(t, file)()
+			nc = judge.Start(t, file)()
 		} else {
 			values, err := server.ReadArgs([]string{file, "--port", "0"})
 			if err != nil {

@@ -1,4 +1,4 @@
-package server_test
+package engine_test
 
 import (
 	"fmt"
@@ -7,25 +7,27 @@ import (
 
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/servertest/wait"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // metered is a server that counts what its commands cost.
 type metered struct {
-	*peer
+	*judge.Peer
 	t *testing.T
 }
 
 func newMetered(t *testing.T, config map[string]string) *metered {
 	t.Helper()
 	config["enable-debug-command"] = "yes"
-	return &metered{ownPeer(t, server.Options{Config: config}), t}
+	return &metered{judge.Own(t, server.Options{Config: config}), t}
 }
 
 // run runs command lines; none may fail.
 func (m *metered) run(lines ...string) {
 	m.t.Helper()
 	for _, line := range lines {
-		if r := m.do(strings.Fields(line)...); strings.HasPrefix(r, "-") {
+		if r := m.Do(strings.Fields(line)...); strings.HasPrefix(r, "-") {
 			m.t.Fatalf("%s: %s", line, r)
 		}
 	}
@@ -37,18 +39,18 @@ func TestHotKeys(t *testing.T) {
 	n := newMetered(t, map[string]string{})
 	n.run("HOTKEYS START METRICS 2 CPU NET")
 	n.run("SET a b", "GET a")
-	n.do("MGET", "a", "b", "c")
+	n.Do("MGET", "a", "b", "c")
 	n.run("MULTI", "SET t{x} 1", "EXEC")
-	n.do("EVAL", "redis.call('set', KEYS[1], 1)", "1", "s")
-	if _, err := n.cmd.pipeline([][]string{{"INCR", "p"}, {"INCR", "p"}, {"INCR", "p"}}); err != nil {
+	n.Do("EVAL", "redis.call('set', KEYS[1], 1)", "1", "s")
+	if _, err := n.Cmd.Pipeline([][]string{{"INCR", "p"}, {"INCR", "p"}, {"INCR", "p"}}); err != nil {
 		t.Fatal(err)
 	}
-	got := n.do("HOTKEYS", "GET")
-	if info := n.do("INFO", "hotkeys"); !strings.Contains(info, "# Hotkeys\r\nhotkeys-tracking-active:1\r\nhotkeys-cmd-cpu-time:") {
+	got := n.Do("HOTKEYS", "GET")
+	if info := n.Do("INFO", "hotkeys"); !strings.Contains(info, "# Hotkeys\r\nhotkeys-tracking-active:1\r\nhotkeys-cmd-cpu-time:") {
 		t.Errorf("INFO: %q", info)
 	}
 	n.run("HOTKEYS STOP")
-	if info := n.do("INFO", "hotkeys"); !strings.Contains(info, "hotkeys-tracking-active:0\r\n") {
+	if info := n.Do("INFO", "hotkeys"); !strings.Contains(info, "hotkeys-tracking-active:0\r\n") {
 		t.Errorf("INFO after STOP: %q", info)
 	}
 	// 27+5 for SET, 20+7 for GET, (35+21)/3 for MGET in RESP2.
@@ -58,22 +60,22 @@ func TestHotKeys(t *testing.T) {
 		}
 	}
 	n.run("HOTKEYS RESET", "HOTKEYS START METRICS 2 CPU NET")
-	if err := n.events.send([]byte("BLPOP q 0\r\n")); err != nil {
+	if err := n.Events.Send([]byte("BLPOP q 0\r\n")); err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, "BLPOP waits", func() bool { return strings.Contains(n.do("CLIENT", "LIST"), " cmd=blpop ") })
+	wait.Until(t, "BLPOP waits", func() bool { return strings.Contains(n.Do("CLIENT", "LIST"), " cmd=blpop ") })
 	n.run("RPUSH q v")
-	if _, err := n.events.receive(patience); err != nil {
+	if _, err := n.Events.Receive(judge.Patience); err != nil {
 		t.Fatal(err)
 	}
 	// 29+4 for RPUSH, 29+18 for BLPOP.
-	if got := n.do("HOTKEYS", "GET"); !strings.Contains(got, "$1\r\nq\r\n:80\r\n") {
+	if got := n.Do("HOTKEYS", "GET"); !strings.Contains(got, "$1\r\nq\r\n:80\r\n") {
 		t.Errorf("a command that has waited: %q", got)
 	}
 	n.run("HOTKEYS STOP")
-	before := n.do("HOTKEYS", "GET")
+	before := n.Do("HOTKEYS", "GET")
 	n.run("SET a c")
-	if after := n.do("HOTKEYS", "GET"); after != before {
+	if after := n.Do("HOTKEYS", "GET"); after != before {
 		t.Errorf("it measures after STOP: %q, %q", before, after)
 	}
 }
@@ -85,7 +87,7 @@ func TestSlotStats(t *testing.T) {
 	const slot = "12539" // of "key"
 	stats := func() (in, out int64, rest string) {
 		t.Helper()
-		got := n.do("CLUSTER", "SLOT-STATS", "SLOTSRANGE", slot, slot)
+		got := n.Do("CLUSTER", "SLOT-STATS", "SLOTSRANGE", slot, slot)
 		const before, between = "$16\r\nnetwork-bytes-in\r\n:", "\r\n$17\r\nnetwork-bytes-out\r\n:"
 		rest, bytes, ok := strings.Cut(got, before)
 		if _, err := fmt.Sscanf(strings.Replace(bytes, between, " ", 1), "%d %d", &in, &out); !ok || err != nil {
@@ -106,7 +108,7 @@ func TestSlotStats(t *testing.T) {
 		{"EVAL return(redis.call('get','key')) 0", 0, 0},
 		{"SPUBLISH key hello", 38, 4 + 38}, // the reply, and the message
 	} {
-		n.events.roundtrip(t, "SSUBSCRIBE", "key")
+		n.Events.RoundTrip(t, "SSUBSCRIBE", "key")
 		n.run("CONFIG RESETSTAT")
 		n.run(strings.Split(step.lines, "; ")...)
 		in, out, rest := stats()
@@ -128,15 +130,15 @@ func TestSlotStats(t *testing.T) {
 		"CLUSTER SLOT-STATS ORDERBY key-count LIMIT":    "-ERR syntax error\r\n",
 		"CONFIG SET cluster-slot-stats-enabled cpu":     "+OK\r\n",
 	} {
-		if got := n.do(strings.Fields(argv)...); got != want {
+		if got := n.Do(strings.Fields(argv)...); got != want {
 			t.Errorf("%s: %q, want %q", argv, got, want)
 		}
 	}
-	if got := n.do("CONFIG", "SET", "cluster-slot-stats-enabled", "yes"); !strings.HasSuffix(got, "memory tracking cannot be enabled at runtime\r\n") {
+	if got := n.Do("CONFIG", "SET", "cluster-slot-stats-enabled", "yes"); !strings.HasSuffix(got, "memory tracking cannot be enabled at runtime\r\n") {
 		t.Errorf("mem at run time: %q", got)
 	}
 	n.run("SET {b}1 x", "SET {b}2 x", "SET {a}1 x")
-	top := n.do("CLUSTER", "SLOT-STATS", "ORDERBY", "key-count", "LIMIT", "2", "DESC")
+	top := n.Do("CLUSTER", "SLOT-STATS", "ORDERBY", "key-count", "LIMIT", "2", "DESC")
 	if want := "*2\r\n*2\r\n:3300\r\n*4\r\n$9\r\nkey-count\r\n:2\r\n"; !strings.HasPrefix(top, want) {
 		t.Errorf("ORDERBY: %q", top)
 	}
@@ -165,17 +167,17 @@ func TestHotKeysOfSlots(t *testing.T) {
 		"CLUSTER SLOT-STATS ORDERBY key-count LIMIT 2 LIMIT 3":  "Multiple filters of the same type are disallowed.",
 		"CLUSTER SLOT-STATS ORDERBY key-count LIMIT 2 ASC DESC": "Multiple filters of the same type are disallowed.",
 	} {
-		if got := n.do(strings.Fields(line)...); got != "-ERR "+want+"\r\n" {
+		if got := n.Do(strings.Fields(line)...); got != "-ERR "+want+"\r\n" {
 			t.Errorf("%s: %q, want %q", line, got, want)
 		}
 	}
 	const ranges = "$14\r\nselected-slots\r\n"
 	n.run("HOTKEYS START METRICS 2 CPU NET", "SET a b")
-	if got, want := n.do("HOTKEYS", "GET"), ranges+"*2\r\n*2\r\n:0\r\n:9999\r\n*2\r\n:10001\r\n:16383\r\n"; !strings.Contains(got, want) {
+	if got, want := n.Do("HOTKEYS", "GET"), ranges+"*2\r\n*2\r\n:0\r\n:9999\r\n*2\r\n:10001\r\n:16383\r\n"; !strings.Contains(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	n.run("HOTKEYS STOP", "HOTKEYS RESET", "HOTKEYS START METRICS 1 NET SLOTS 3 5 12182 6", "SET foo b", "PING", "SET a b")
-	got := n.do("HOTKEYS", "GET")
+	got := n.Do("HOTKEYS", "GET")
 	for _, want := range []string{
 		ranges + "*2\r\n*2\r\n:5\r\n:6\r\n*1\r\n:12182\r\n",
 		"$37\r\nnet-bytes-all-commands-selected-slots\r\n:34\r\n", "$32\r\nnet-bytes-all-commands-all-slots\r\n:66\r\n",
@@ -189,7 +191,7 @@ func TestHotKeysOfSlots(t *testing.T) {
 		t.Errorf("a key of another slot, or fields of samples: %q", got)
 	}
 	n.run("HOTKEYS STOP", "HOTKEYS RESET", "HOTKEYS START METRICS 2 CPU NET SAMPLE 2 SLOTS 1 12182")
-	got = n.do("HOTKEYS", "GET")
+	got = n.Do("HOTKEYS", "GET")
 	for _, want := range []string{"sampled-commands-selected-slots-us", "all-commands-selected-slots-us", "net-bytes-sampled-commands-selected-slots", "net-bytes-all-commands-selected-slots"} {
 		if !strings.Contains(got, "\r\n"+want+"\r\n:0\r\n") {
 			t.Errorf("no %s: 0 in %q", want, got)

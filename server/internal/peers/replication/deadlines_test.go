@@ -1,4 +1,4 @@
-package server_test
+package replication_test
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/servertest/wait"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // memberDeadlines are commands that make, move and remove deadlines of members of sorted
@@ -29,13 +31,13 @@ func memberDeadlines(suffix string) (lines []string) {
 }
 
 // pairsOf returns the pairs of a sorted set or a hash.
-func pairsOf(t *testing.T, p *peer, key string) (pairs []string) {
+func pairsOf(t *testing.T, p *judge.Peer, key string) (pairs []string) {
 	t.Helper()
 	read := []string{"ZRANGE", key, "0", "-1", "WITHSCORES"}
 	if key[0] == 'h' {
 		read = []string{"HGETALL", key}
 	}
-	v, _, err := protocol.Decode([]byte(p.do(read...)))
+	v, _, err := protocol.Decode([]byte(p.Do(read...)))
 	list, ok := v.([]any)
 	if err != nil || !ok {
 		t.Fatalf("%q: %v, %v", read, v, err)
@@ -52,14 +54,14 @@ func pairsOf(t *testing.T, p *peer, key string) (pairs []string) {
 // TestDeadlinesHarmless checks that servers without deadlines of members follow a primary
 // that has some, from the file and in the stream, and log no error.
 func TestDeadlinesHarmless(t *testing.T) {
-	starts := map[string]func(t *testing.T, args ...string) func() net.Conn{"redis7": startRedis}
-	for _, n := range newerServers() {
-		starts[n.name] = func(t *testing.T, args ...string) func() net.Conn {
-			path := n.path(t)
+	starts := map[string]func(t *testing.T, args ...string) func() net.Conn{"redis7": judge.Start}
+	for _, n := range judge.NewerServers() {
+		starts[n.Name] = func(t *testing.T, args ...string) func() net.Conn {
+			path := n.Path(t)
 			if path == "" {
-				t.Skipf("%s is not installed", n.name)
+				t.Skipf("%s is not installed", n.Name)
 			}
-			return startJudge(t, path, args...)
+			return judge.StartProgram(t, path, args...)
 		}
 	}
 	for name, start := range starts {
@@ -68,7 +70,7 @@ func TestDeadlinesHarmless(t *testing.T) {
 			p.run(memberDeadlines("1")...)
 			host, port, _ := net.SplitHostPort(p.srv.Addr())
 			dial := start(t, "--replicaof", host, port, "--enable-debug-command", "yes", "--propagation-error-behavior", "panic")
-			p.replica = newPeer(dial(), dial())
+			p.replica = judge.NewPeer(dial(), dial())
 			p.linked()
 			p.caughtUp()
 			p.run(memberDeadlines("2")...)
@@ -79,10 +81,10 @@ func TestDeadlinesHarmless(t *testing.T) {
 					t.Errorf("%s: %q here, %q there", key, ours, theirs)
 				}
 			}
-			if got := p.replica.info("unexpected_error_replies"); got != "0" {
+			if got := p.replica.Info("unexpected_error_replies"); got != "0" {
 				t.Errorf("unexpected_error_replies is %s", got)
 			}
-			if got := p.replica.do("INFO", "errorstats"); strings.Contains(got, "errorstat_") {
+			if got := p.replica.Do("INFO", "errorstats"); strings.Contains(got, "errorstat_") {
 				t.Errorf("errors of the replica: %s", got)
 			}
 		})
@@ -94,18 +96,18 @@ func TestDeadlinesHarmless(t *testing.T) {
 // promoted; and so does zsetd.
 func TestFieldDeadlines(t *testing.T) {
 	kinds := map[string]string{"redis8": "redis", "valkey9": "valkey"}
-	for _, n := range newerServers() {
-		t.Run(n.name, func(t *testing.T) {
-			path := n.path(t)
-			if path == "" || kinds[n.name] == "" {
-				t.Skipf("%s is not installed, or has no deadlines of fields", n.name)
+	for _, n := range judge.NewerServers() {
+		t.Run(n.Name, func(t *testing.T) {
+			path := n.Path(t)
+			if path == "" || kinds[n.Name] == "" {
+				t.Skipf("%s is not installed, or has no deadlines of fields", n.Name)
 			}
-			config := map[string]string{"repl-field-deadlines": kinds[n.name]}
+			config := map[string]string{"repl-field-deadlines": kinds[n.Name]}
 			p := primaryOf(t, config)
 			p.run(memberDeadlines("1")...)
 			host, port, _ := net.SplitHostPort(p.srv.Addr())
-			dial := startJudge(t, path, "--replicaof", host, port, "--enable-debug-command", "yes", "--propagation-error-behavior", "panic")
-			p.replica = newPeer(dial(), dial())
+			dial := judge.StartProgram(t, path, "--replicaof", host, port, "--enable-debug-command", "yes", "--propagation-error-behavior", "panic")
+			p.replica = judge.NewPeer(dial(), dial())
 			zsetd := zsetdNode(t, nil)
 			zsetd.run("REPLICAOF " + host + " " + port)
 			p.linked()
@@ -113,13 +115,13 @@ func TestFieldDeadlines(t *testing.T) {
 			p.run(memberDeadlines("2")...)
 			p.run("HSET h3 f 1 g 2", "HPEXPIREAT h3 1 FIELDS 1 f", "HSET h4 f 1", "HPEXPIREAT h4 33000000000000 FIELDS 1 f", "HPERSIST h4 FIELDS 1 f")
 			p.caughtUp()
-			wait.Until(t, "zsetd has the stream", func() bool { return zsetd.info("master_repl_offset") == p.primary.info("master_repl_offset") })
+			wait.Until(t, "zsetd has the stream", func() bool { return zsetd.Info("master_repl_offset") == p.primary.Info("master_repl_offset") })
 			same := func() {
 				t.Helper()
 				for key := range strings.FieldsSeq("h1 h2 h3 h4") {
 					for _, read := range [][]string{{"HLEN", key}, {"HMGET", key, "f", "g", "i"}, {"HPEXPIRETIME", key, "FIELDS", "3", "f", "g", "i"}} {
-						ours := p.primary.do(read...)
-						for name, theirs := range map[string]string{n.name: p.replica.do(read...), "zsetd": zsetd.do(read...)} {
+						ours := p.primary.Do(read...)
+						for name, theirs := range map[string]string{n.Name: p.replica.Do(read...), "zsetd": zsetd.Do(read...)} {
 							if ours != theirs {
 								t.Errorf("%s %s: %q here, %q in %s", read[0], key, ours, theirs, name)
 							}
@@ -128,13 +130,13 @@ func TestFieldDeadlines(t *testing.T) {
 				}
 			}
 			same()
-			if got := p.primary.do("HPEXPIRETIME", "h2", "FIELDS", "2", "f", "g"); got != "*2\r\n:33000000000000\r\n:-1\r\n" {
+			if got := p.primary.Do("HPEXPIRETIME", "h2", "FIELDS", "2", "f", "g"); got != "*2\r\n:33000000000000\r\n:-1\r\n" {
 				t.Errorf("HPEXPIRETIME: %q", got)
 			}
-			if got := p.replica.info("unexpected_error_replies"); got != "0" {
+			if got := p.replica.Info("unexpected_error_replies"); got != "0" {
 				t.Errorf("unexpected_error_replies is %s", got)
 			}
-			p.replica.do("REPLICAOF", "NO", "ONE")
+			p.replica.Do("REPLICAOF", "NO", "ONE")
 			same()
 		})
 	}
@@ -143,13 +145,13 @@ func TestFieldDeadlines(t *testing.T) {
 // TestFollowFieldDeadlines checks that a zsetd that follows Redis 8 or Valkey 9 has the
 // deadlines of fields, from the file and from the stream, and keeps them when it is promoted.
 func TestFollowFieldDeadlines(t *testing.T) {
-	for _, n := range newerServers() {
-		t.Run(n.name, func(t *testing.T) {
-			if n.path(t) == "" {
-				t.Skipf("%s is not installed", n.name)
+	for _, n := range judge.NewerServers() {
+		t.Run(n.Name, func(t *testing.T) {
+			if n.Path(t) == "" {
+				t.Skipf("%s is not installed", n.Name)
 			}
-			port := unusedPort(t)
-			primary := &node{peer: n.start(t, "--port", port, "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", noPings), t: t, addr: "127.0.0.1:" + port}
+			port := judge.FreePort(t)
+			primary := &node{Peer: n.Start(t, "--port", port, "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", noPings), t: t, addr: "127.0.0.1:" + port}
 			change := func(part string) {
 				primary.run(strings.Split(strings.ReplaceAll("HSET h# f 1 g 2 i 3 j 4 k 5|HPEXPIREAT h# 33000000000000 FIELDS 3 f g i|HINCRBY h# f 1|HSET h# g 3|HPERSIST h# FIELDS 1 i|"+
 					"HSETEX h# PXAT 33000000000001 FIELDS 2 l 1 m 2|HSETEX h# KEEPTTL FIELDS 1 l 2|HGETEX h# PXAT 33000000000002 FIELDS 1 j|HPEXPIREAT h# 1 FIELDS 1 k|"+
@@ -165,17 +167,17 @@ func TestFollowFieldDeadlines(t *testing.T) {
 				t.Helper()
 				for key := range strings.FieldsSeq("h1 h2 c1 c2 e1 e2") {
 					for _, read := range [][]string{{"HLEN", key}, {"HMGET", key, "f", "g", "i", "j", "k", "l", "m"}, {"HPEXPIRETIME", key, "FIELDS", "7", "f", "g", "i", "j", "k", "l", "m"}} {
-						if theirs, ours := primary.do(read...), replica.do(read...); ours != theirs {
-							t.Errorf("%s: %s %s: %q here, %q in %s", when, read[0], key, ours, theirs, n.name)
+						if theirs, ours := primary.Do(read...), replica.Do(read...); ours != theirs {
+							t.Errorf("%s: %s %s: %q here, %q in %s", when, read[0], key, ours, theirs, n.Name)
 						}
 					}
 				}
 			}
 			same("following")
-			if got := replica.do("HPEXPIRETIME", "h2", "FIELDS", "3", "f", "l", "j"); got != "*3\r\n:33000000000000\r\n:33000000000001\r\n:33000000000002\r\n" {
+			if got := replica.Do("HPEXPIRETIME", "h2", "FIELDS", "3", "f", "l", "j"); got != "*3\r\n:33000000000000\r\n:33000000000001\r\n:33000000000002\r\n" {
 				t.Errorf("HPEXPIRETIME: %q", got)
 			}
-			if got := replica.info("unexpected_error_replies"); got != "0" {
+			if got := replica.Info("unexpected_error_replies"); got != "0" {
 				t.Errorf("unexpected_error_replies is %s", got)
 			}
 			replica.run("REPLICAOF NO ONE")
@@ -191,7 +193,7 @@ func TestDeadlinesTransferred(t *testing.T) {
 	same := func(n *node, suffix string) {
 		t.Helper()
 		for key := range strings.FieldsSeq("z h copied renamed large emptied") {
-			if ours, theirs := primary.do("DUMP", key+suffix), n.do("DUMP", key+suffix); ours != theirs {
+			if ours, theirs := primary.Do("DUMP", key+suffix), n.Do("DUMP", key+suffix); ours != theirs {
 				t.Errorf("%s%s differs: %q here, %q there", key, suffix, ours, theirs)
 			}
 		}
@@ -208,10 +210,10 @@ func TestDeadlinesTransferred(t *testing.T) {
 	same(replica, "2")
 	same(last, "2")
 	for _, n := range []*node{replica, last} {
-		if r := n.do("ZPEXPIRETIME", "large2", "MEMBERS", "1", "member:7"); !strings.Contains(r, "33000000000007") {
+		if r := n.Do("ZPEXPIRETIME", "large2", "MEMBERS", "1", "member:7"); !strings.Contains(r, "33000000000007") {
 			t.Errorf("ZPEXPIRETIME: %q", r)
 		}
-		if failed := n.info("unexpected_error_replies"); failed != "0" {
+		if failed := n.Info("unexpected_error_replies"); failed != "0" {
 			t.Errorf("%s commands failed", failed)
 		}
 	}

@@ -1,4 +1,4 @@
-package server_test
+package data_test
 
 import (
 	"testing"

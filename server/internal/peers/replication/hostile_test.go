@@ -1,4 +1,4 @@
-package server_test
+package replication_test
 
 import (
 	"bufio"
@@ -12,6 +12,8 @@ import (
 
 	"github.com/zsetd/zsetd/server/servertest/rerun"
 	"github.com/zsetd/zsetd/server/servertest/wait"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // TestHostileReplica checks that replicas which break the protocol, leave at any time or
@@ -36,8 +38,8 @@ func TestHostileReplica(t *testing.T) {
 		"ACKs before PSYNC":     "REPLCONF ACK 100\r\nPSYNC ? -1\r\n",
 		"commands after PSYNC":  "PSYNC ? -1\r\nSET stolen 1\r\nFLUSHALL\r\nPSYNC ? -1\r\nSYNC\r\nMULTI\r\nEXEC\r\nSUBSCRIBE c\r\n",
 		"PSYNC within MULTI":    "MULTI\r\nPSYNC ? -1\r\nEXEC\r\n",
-		"impossible offsets":    "PSYNC " + p.primary.info("master_replid") + " -9223372036854775808\r\n",
-		"offsets of the future": "PSYNC " + p.primary.info("master_replid") + " 9223372036854775807\r\n",
+		"impossible offsets":    "PSYNC " + p.primary.Info("master_replid") + " -9223372036854775808\r\n",
+		"offsets of the future": "PSYNC " + p.primary.Info("master_replid") + " 9223372036854775807\r\n",
 		"half a command":        "PSYNC ? -1\r\n*2\r\n$8\r\nREPLC",
 		"a long announcement":   "REPLCONF ip-address " + strings.Repeat("x", 300) + "\r\nREPLCONF capa " + strings.Repeat("y", 10_000) + "\r\nPSYNC ? -1\r\n",
 	} {
@@ -49,13 +51,13 @@ func TestHostileReplica(t *testing.T) {
 				io.CopyN(io.Discard, nc, read)
 				nc.Close()
 			}
-			if got := p.primary.do("PING"); got != "+PONG\r\n" {
+			if got := p.primary.Do("PING"); got != "+PONG\r\n" {
 				t.Fatal(got)
 			}
 		})
 	}
 	// One that has acknowledged what it has not must not count in WAIT.
-	wait.Until(t, "they have left", func() bool { return p.primary.info("connected_slaves") == "1" })
+	wait.Until(t, "they have left", func() bool { return p.primary.Info("connected_slaves") == "1" })
 	// Very many that ask for the data and never read.
 	var stuck []net.Conn
 	many := 200
@@ -70,19 +72,19 @@ func TestHostileReplica(t *testing.T) {
 	}
 	value := strings.Repeat("v", 1<<20)
 	for range 16 {
-		if got := p.primary.do("SET", "big", value); got != "+OK\r\n" {
+		if got := p.primary.Do("SET", "big", value); got != "+OK\r\n" {
 			t.Fatal(got)
 		}
 	}
-	p.primary.do("SET", "stolen", "2")
-	p.primary.do("DEL", "big")
+	p.primary.Do("SET", "stolen", "2")
+	p.primary.Do("DEL", "big")
 	p.linked()
 	p.equal()
 	for _, nc := range stuck {
 		nc.Close()
 	}
-	wait.Until(t, "only one replica is left", func() bool { return p.primary.info("connected_slaves") == "1" })
-	if got := p.primary.do("GET", "stolen"); got != "$1\r\n2\r\n" {
+	wait.Until(t, "only one replica is left", func() bool { return p.primary.Info("connected_slaves") == "1" })
+	if got := p.primary.Do("GET", "stolen"); got != "$1\r\n2\r\n" {
 		t.Errorf("stolen is %q", got)
 	}
 }
@@ -95,12 +97,12 @@ func TestRepliesToReplicas(t *testing.T) {
 		testRepliesToReplicas(t, p.dial, p.primary)
 	})
 	t.Run("redis", func(t *testing.T) {
-		dial := startNewer(t, "--repl-diskless-sync-delay", "0")
-		testRepliesToReplicas(t, dial, newPeer(dial(), dial()))
+		dial := judge.StartNewer(t, "--repl-diskless-sync-delay", "0")
+		testRepliesToReplicas(t, dial, judge.NewPeer(dial(), dial()))
 	})
 }
 
-func testRepliesToReplicas(t *testing.T, dial func() net.Conn, primary *peer) {
+func testRepliesToReplicas(t *testing.T, dial func() net.Conn, primary *judge.Peer) {
 	for _, c := range []struct{ command, reply string }{ // no reply: it stays
 		{"PING", "+PONG"},
 		{"GET foo", "-ERR"},
@@ -122,7 +124,7 @@ func testRepliesToReplicas(t *testing.T, dial func() net.Conn, primary *peer) {
 		{"PSYNC ? -1", ""},
 		{"SYNC", ""},
 	} {
-		failures := primary.info("unexpected_error_replies")
+		failures := primary.Info("unexpected_error_replies")
 		nc := dial()
 		nc.SetDeadline(time.Now().Add(time.Minute))
 		fmt.Fprint(nc, "REPLCONF capa eof capa psync2\r\n")
@@ -142,7 +144,7 @@ func testRepliesToReplicas(t *testing.T, dial func() net.Conn, primary *peer) {
 				name += "|" + sub
 			}
 			wait.Until(t, c.command+" has run", func() bool {
-				return strings.Contains(primary.do("CLIENT", "LIST", "TYPE", "replica"), "cmd="+name)
+				return strings.Contains(primary.Do("CLIENT", "LIST", "TYPE", "replica"), "cmd="+name)
 			})
 			nc.Close()
 		} else if rest, err := io.ReadAll(in); err != nil || strings.Contains(string(rest), c.reply) {
@@ -152,9 +154,9 @@ func testRepliesToReplicas(t *testing.T, dial func() net.Conn, primary *peer) {
 		if c.reply == "-ERR" {
 			want++
 		}
-		if got := primary.info("unexpected_error_replies"); got != strconv.Itoa(want) {
+		if got := primary.Info("unexpected_error_replies"); got != strconv.Itoa(want) {
 			t.Errorf("%s: %s unexpected errors, want %d", c.command, got, want)
 		}
-		wait.Until(t, "the replica has left", func() bool { return primary.info("connected_slaves") == "0" })
+		wait.Until(t, "the replica has left", func() bool { return primary.Info("connected_slaves") == "0" })
 	}
 }

@@ -1,4 +1,4 @@
-package server_test
+package acl_test
 
 import (
 	"fmt"
@@ -13,12 +13,14 @@ import (
 
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/servertest/rerun"
+
+	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
 // TestLoginAsRedis checks that unauthenticated clients get the replies of a real Redis.
 func TestLoginAsRedis(t *testing.T) {
 	rerun.SkipRace(t)
-	redis := startNewer(t, strings.Fields("--requirepass secret --user alice on >wonder ~* +@all --user bob off >secret +@all")...)
+	redis := judge.StartNewer(t, strings.Fields("--requirepass secret --user alice on >wonder ~* +@all --user bob off >secret +@all")...)
 	srv, err := server.New(server.Options{Config: map[string]string{
 		"requirepass": "secret", "user": "alice on >wonder ~* +@all\nbob off >secret +@all",
 	}})
@@ -69,7 +71,7 @@ func TestLoginAsRedis(t *testing.T) {
 // call them by the new name, ACL rules and statistics use the original name.
 func TestRenamedAsRedis(t *testing.T) {
 	rerun.SkipRace(t)
-	redis := asker(t, startNewer(t, "--rename-command", "CONFIG", "hidden", "--rename-command", "FLUSHALL", "", "--rename-command", "get", "fetch")())
+	redis := judge.Asker(t, judge.StartNewer(t, "--rename-command", "CONFIG", "hidden", "--rename-command", "FLUSHALL", "", "--rename-command", "get", "fetch")())
 	values, err := server.ReadArgs([]string{"--rename-command", "CONFIG", "hidden", "--rename-command", "FLUSHALL", "", "--rename-command", "get", "fetch"})
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +85,7 @@ func TestRenamedAsRedis(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	zsetd := asker(t, nc)
+	zsetd := judge.Asker(t, nc)
 	slowlog := func(ask func(...string) any) any { // returns the command names in the slow log
 		ask("hidden", "set", "slowlog-log-slower-than", "0")
 		ask("SLOWLOG", "RESET")
@@ -113,7 +115,7 @@ func TestRenamedAsRedis(t *testing.T) {
 // TestInputLimitsAsRedis checks that the limits of client input are those of Redis, to the byte.
 func TestInputLimitsAsRedis(t *testing.T) {
 	rerun.SkipRace(t)
-	dial := startNewer(t, "--proto-max-bulk-len", "1mb", "--client-query-buffer-limit", "1mb")
+	dial := judge.StartNewer(t, "--proto-max-bulk-len", "1mb", "--client-query-buffer-limit", "1mb")
 	srv, err := server.New(server.Options{Config: map[string]string{"proto-max-bulk-len": "1mb", "client-query-buffer-limit": "1mb"}})
 	if err != nil {
 		t.Fatal(err)
@@ -155,10 +157,10 @@ func TestInputLimitsAsRedis(t *testing.T) {
 // Redis, they have the same effect as the original rules.
 func TestRulesAsRedis(t *testing.T) {
 	rerun.SkipRace(t)
-	redis, zsetd := asker(t, startNewer(t)()), ours(t)
-	here := words(zsetd("COMMAND", "LIST"))
-	names := slices.DeleteFunc(words(redis("COMMAND", "LIST")), func(n string) bool { return !slices.Contains(here, n) })
-	categories := words(redis("ACL", "CAT"))
+	redis, zsetd := judge.Asker(t, judge.StartNewer(t)()), judge.Ours(t)
+	here := judge.Sorted(zsetd("COMMAND", "LIST"))
+	names := slices.DeleteFunc(judge.Sorted(redis("COMMAND", "LIST")), func(n string) bool { return !slices.Contains(here, n) })
+	categories := judge.Sorted(redis("ACL", "CAT"))
 	r := rand.New(rand.NewPCG(5, 5))
 	pick := func(of ...string) string { return of[r.IntN(len(of))] }
 	var rule func() string
