@@ -52,7 +52,7 @@ faults: ## run the tests that measure time and memory; they want a machine that 
 # A test that cannot have another result in these two runs leaves itself out: see server/servertest/rerun.
 test-net: export GOFLAGS += -tags=zsetd_net
 test-net: ## run the tests with the transport that Linux does not use for plain sockets, and others for all
-	$(gotest) -timeout 40m ./cmd/... ./server
+	$(gotest) -timeout 40m ./cmd/... ./server ./server/internal/commands/... ./server/internal/engine/... ./server/internal/peers/...
 	cd server/e2e && $(gotest) .
 
 # Only the race detector needs cgo.
@@ -62,7 +62,7 @@ race: export CGO_ENABLED = 1
 # With -race the compiler also checks conversions and arithmetic of unsafe pointers
 # (-d=checkptr).
 race: ## run the tests that start goroutines under the race detector
-	$(gotest) -race -timeout 30m ./cmd/... ./server ./server/archive ./server/console ./server/servertest ./server/internal/engine/persist ./snapshot
+	$(gotest) -race -timeout 30m ./cmd/... ./server ./server/archive ./server/console ./server/servertest ./server/internal/commands/... ./server/internal/engine/... ./server/internal/peers/... ./snapshot
 	$(gotest) -race -run 'Model' ./server/internal/values/keyspace ./zset ./zset/table
 	cd server/e2e && $(gotest) -race -timeout 30m .
 

@@ -24,6 +24,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/archive"
+	"github.com/zsetd/zsetd/server/internal/engine/enginetest"
 	"github.com/zsetd/zsetd/server/rdb"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
@@ -266,12 +267,15 @@ type killedServer struct {
 	group   sync.WaitGroup
 }
 
+// TestCrashChild is not a test but the server that TestRandomRestarts kills.
+func TestCrashChild(t *testing.T) { enginetest.ServeChild(t) }
+
 // startChild starts the server of TestCrashChild.
 func startChild(t *testing.T, path string, config map[string]string) *killedServer {
 	t.Helper()
 	s := &killedServer{t: t, socket: filepath.Join(t.TempDir(), "s")}
 	s.process = exec.Command(os.Args[0], "-test.run=^TestCrashChild$", "-test.v")
-	env := "ZSETD_CRASH=" + path + "|" + s.socket
+	env := enginetest.ChildEnv + "=" + path + "|" + s.socket
 	for name, value := range config {
 		env += "|" + name + "|" + value
 	}

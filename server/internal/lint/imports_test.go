@@ -46,7 +46,7 @@ func packages() []pkg {
 		},
 		{
 			"server/internal/engine/enginetest", "engines with a transport, for tests",
-			"protocol server/internal/commands/admin server/internal/engine server/internal/peers/transport server/internal/values/keyspace server/internal/wiring server/servertest/rerun server/servertest/wait",
+			"protocol server/internal/commands/admin server/internal/engine server/internal/engine/persist server/internal/peers/transport server/internal/values/keyspace server/internal/wiring server/servertest/rerun server/servertest/wait",
 			"no package imports it",
 		},
 		{

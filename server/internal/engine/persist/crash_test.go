@@ -19,45 +19,18 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
-	"github.com/zsetd/zsetd/server/internal/engine/persist"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 
-	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/engine/enginetest"
 )
 
 // How many faults to try. The long form of the tests of faults:
 //
-//	go test ./server -run 'Killed|Damage' -v -faults.n 200 -timeout 30m
+//	go test ./server/internal/engine/persist -run 'Killed|Damage' -v -faults.n 200 -timeout 30m
 var faults = flag.Int("faults.n", 0, "how many faults to try (0: few)")
 
-// crashEnv has the configuration for the child that is to be killed.
-const crashEnv = "ZSETD_CRASH"
-
 // TestCrashChild is not a test but the server that TestKilled kills.
-func TestCrashChild(t *testing.T) {
-	words := strings.Split(os.Getenv(crashEnv), "|")
-	if len(words) < 3 {
-		t.Skip("it is run by TestKilled")
-	}
-	config := map[string]string{"auto-aof-rewrite-min-size": "200kb"}
-	for i := 2; i+1 < len(words); i += 2 {
-		config[words[i]] = words[i+1]
-	}
-	srv, err := enginetest.New(engine.Options{File: words[0], Config: config})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Journals and waste are dropped all the time, so that this is killed, too.
-	srv.Locked(func() {
-		srv.Keeper.Limits = persist.Limits{Pending: 64 << 20, Small: 200 << 10, Waste: 1 << 20, Cleared: 1000}
-	})
-	l, err := net.Listen("unix", words[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Fatal(srv.Serve(l))
-}
+func TestCrashChild(t *testing.T) { enginetest.ServeChild(t) }
 
 // crashWriter is a client that sends numbers, each higher by one than the last.
 type crashWriter struct {
@@ -262,7 +235,7 @@ func TestKilled(t *testing.T) {
 				socket := filepath.Join(dir, fmt.Sprint("s", kill))
 				var log bytes.Buffer
 				child := process.Command(os.Args[0], "-test.run=^TestCrashChild$", "-test.v")
-				child.Env = append(os.Environ(), crashEnv+"="+path+"|"+socket+config)
+				child.Env = append(os.Environ(), enginetest.ChildEnv+"="+path+"|"+socket+config)
 				child.Stdout, child.Stderr = &log, &log
 				if err := child.Start(); err != nil {
 					t.Fatal(err)

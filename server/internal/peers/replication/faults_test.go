@@ -20,6 +20,7 @@ import (
 	"github.com/zsetd/zsetd/server/servertest"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 
+	"github.com/zsetd/zsetd/server/internal/engine/enginetest"
 	"github.com/zsetd/zsetd/server/servertest/judge"
 )
 
@@ -165,6 +166,9 @@ func incompressible(n int) (lines []string) {
 	return lines
 }
 
+// TestCrashChild is not a test but the server that TestReplicaKilledWhileLoading kills.
+func TestCrashChild(t *testing.T) { enginetest.ServeChild(t) }
+
 // TestReplicaKilledWhileLoading kills a replica with SIGKILL while it receives all data. Its
 // file then has the data from before, or those of the primary, and nothing else; started
 // again, it follows the primary to the end.
@@ -212,7 +216,7 @@ func TestReplicaKilledWhileLoading(t *testing.T) {
 				w.fallSilentAfter(int64(part * float64(size)))
 				var log bytes.Buffer
 				child := exec.Command(os.Args[0], "-test.run=^TestCrashChild$", "-test.v")
-				child.Env = append(os.Environ(), strings.Join([]string{"ZSETD_CRASH=" + path, socket,
+				child.Env = append(os.Environ(), strings.Join([]string{enginetest.ChildEnv + "=" + path, socket,
 					"appendonly", "yes", "appendfsync", "always", "repl-diskless-load", load, "replicaof", w.host + " " + w.port}, "|"))
 				child.Stdout, child.Stderr = &log, &log
 				if err := child.Start(); err != nil {
