@@ -368,7 +368,7 @@ func TestForwardFromStart(t *testing.T) {
 func TestForwardHidesDueMembers(t *testing.T) {
 	port := judge.FreePort(t)
 	judge.Start(t, "--port", port)
-	library, err := os.ReadFile("../cmd/zsetd/zsetd.lua")
+	library, err := os.ReadFile("../../../../cmd/zsetd/zsetd.lua")
 	if err != nil {
 		t.Fatal(err)
 	}
