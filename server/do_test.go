@@ -98,7 +98,7 @@ func TestDoBlockedAtClose(t *testing.T) {
 					t.Errorf("a call that waited: %v", err)
 				}
 			}
-			if n := len(srv.Sessions); n != 0 {
+			if n := len(srv.Clients.Sessions); n != 0 {
 				t.Errorf("%d sessions are left", n)
 			}
 		})
@@ -109,7 +109,7 @@ func awaitBlocked(t *testing.T, srv *enginetest.Server, n int) {
 	t.Helper()
 	for t.Context().Err() == nil {
 		srv.Mu.Lock()
-		blocked := srv.BlockedClients
+		blocked := srv.Stats.BlockedClients
 		srv.Mu.Unlock()
 		if blocked == n {
 			return
@@ -235,7 +235,7 @@ func TestDoRefusesConnectionCommands(t *testing.T) {
 			t.Errorf("%s: got %v, %v", line, got, err)
 		}
 	}
-	if n := len(srv.Sessions) + len(srv.Monitors) + len(srv.Watched) + srv.PubSub.Receivers(false, []byte("a")); n != 0 {
+	if n := len(srv.Clients.Sessions) + len(srv.Clients.Monitors) + len(srv.Waits.Watched) + srv.PubSub.Table.Receivers(false, []byte("a")); n != 0 {
 		t.Errorf("they have left %d traces", n)
 	}
 	// Those that tell about the session, and those about others, are executed.
@@ -266,7 +266,7 @@ func TestDoWithoutReply(t *testing.T) {
 	if _, err := srv.Do(t.Context(), "SHUTDOWN"); !errors.Is(err, engine.ErrServerClosed) {
 		t.Errorf("SHUTDOWN: %v", err)
 	}
-	<-srv.Stopped
+	<-srv.Ending.Stopped
 	if _, err := srv.Do(t.Context(), "PING"); !errors.Is(err, engine.ErrServerClosed) {
 		t.Errorf("after SHUTDOWN: %v", err)
 	}
@@ -375,7 +375,7 @@ func TestDoRefuses(t *testing.T) {
 	}
 	enginetest.Must(t, srv, "CLIENT KILL TYPE normal SKIPME no -> 1", "PING -> PONG")
 	srv.Locked(func() {
-		if n := len(srv.Sessions); n != 0 {
+		if n := len(srv.Clients.Sessions); n != 0 {
 			t.Errorf("%d sessions are left", n)
 		}
 	})

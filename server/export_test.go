@@ -8,7 +8,6 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/base/glob"
-	"github.com/zsetd/zsetd/server/internal/commands/data"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 
@@ -22,7 +21,7 @@ func (srv *Server) HoldFiles() (release func()) { return srv.engine.Keeper.HoldF
 func (srv *Server) BlockedClients() int {
 	srv.engine.Mu.Lock()
 	defer srv.engine.Mu.Unlock()
-	return srv.engine.BlockedClients
+	return srv.engine.Stats.BlockedClients
 }
 
 // Progress is how far the server is with what its clients have sent.
@@ -38,7 +37,7 @@ type Progress struct {
 func (srv *Server) Progress() Progress {
 	srv.engine.Mu.Lock()
 	defer srv.engine.Mu.Unlock()
-	return Progress{srv.engine.Input.Load(), srv.engine.Commands, srv.engine.ErrorReplies, srv.engine.BlockedClients}
+	return Progress{srv.engine.Stats.Input.Load(), srv.engine.Stats.Commands, srv.engine.Stats.ErrorReplies, srv.engine.Stats.BlockedClients}
 }
 
 // Commands returns the facts of all commands, subcommands in place of their
@@ -68,7 +67,7 @@ type Direct struct {
 func (srv *Server) Direct() *Direct {
 	srv.engine.Mu.Lock()
 	srv.engine.Rand = rand.New(rand.NewPCG(1, 2))
-	srv.engine.ActiveExpire = false
+	srv.engine.Timers.ActiveExpire = false
 	srv.engine.Mu.Unlock()
 	d := &Direct{srv: srv.engine}
 	d.open()
@@ -90,12 +89,12 @@ func (d *Direct) Do(argv [][]byte) []byte {
 	out, ending := enginetest.Turn(d.sess, argv)
 	out = slices.Clone(out)
 	d.sess.Written()
-	if d.sess.Stalled.Load() {
+	if d.sess.Stall.Stalled.Load() {
 		d.srv.Locked(func() {
-			if d.srv.PausedUntil != 0 {
+			if d.srv.Pauses.Until != 0 {
 				d.srv.Unpause()
 			}
-			if w := d.sess.Blocked; w != nil {
+			if w := d.sess.Stall.Blocked; w != nil {
 				d.sess.EndWait(w, w.Timeout)
 			}
 		})
@@ -130,7 +129,7 @@ func (d *Direct) watch() (stop func()) {
 				return
 			case <-t.C:
 				d.srv.Mu.Lock()
-				if r := d.srv.Scripting.Running; r != nil && d.srv.Busy {
+				if r := d.srv.Scripting.Running; r != nil && d.srv.Scripting.Busy {
 					r.Killed = true
 				}
 				d.srv.Mu.Unlock()
@@ -147,8 +146,8 @@ func (srv *Server) LimitScripts(bytes uint64) { srv.engine.Scripting.MemoryLimit
 func (srv *Server) Changes() int64 {
 	srv.engine.Mu.Lock()
 	defer srv.engine.Mu.Unlock()
-	n := srv.engine.Changes
-	srv.engine.Changes = 0
+	n := srv.engine.Stats.Changes
+	srv.engine.Stats.Changes = 0
 	return n
 }
 
@@ -200,7 +199,7 @@ func MatchCompiled(pattern, s []byte, nocase bool) bool {
 }
 
 // SkipChecksums makes RESTORE and FUNCTION RESTORE take what has a wrong one.
-func (srv *Server) SkipChecksums() { data.Codec(srv.engine).SkipChecksums = true }
+func (srv *Server) SkipChecksums() { srv.engine.Codec().SkipChecksums = true }
 
 // PassDeadline gives a key of database 0 a deadline that has passed: whatever looks at
 // it removes it.

@@ -185,7 +185,7 @@ func runCommands(s *engine.Session, source io.Reader, o *archive.Import, out *ar
 	switch {
 	case r.Partial(): // at < read alone may be blank lines
 		return o.Fail(out, fmt.Errorf("unexpected end of the source within the command at byte %d", at))
-	case s.Multi:
+	case s.Transaction.Multi:
 		return o.Fail(out, errors.New("unexpected end of the source within a transaction"))
 	}
 	return nil
@@ -215,7 +215,7 @@ func runImported(s *engine.Session, args [][]byte, spare []byte) ([]byte, error)
 // importable reports whether a command changes data, or does nothing.
 func importable(s *engine.Session, cmd *engine.Command) bool {
 	flags := cmd.Spec.Flags()
-	return cmd.Importable || cmd.Group != "connection" && !flags.Has(protocol.Admin|protocol.PubSub) && (s.Multi || !flags.Has(protocol.Blocking))
+	return cmd.Importable || cmd.Group != "connection" && !flags.Has(protocol.Admin|protocol.PubSub) && (s.Transaction.Multi || !flags.Has(protocol.Blocking))
 }
 
 // firstError returns the first error in a reply, including the replies within that

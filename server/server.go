@@ -314,7 +314,7 @@ func (srv *Server) Advance(d time.Duration) {
 // IsReplica reports whether the server is a replica of another one, by the parameter
 // replicaof or the command REPLICAOF. It takes no lock, so handlers of Options.Logger may
 // call it.
-func (srv *Server) IsReplica() bool { return srv.engine.Following.Load() }
+func (srv *Server) IsReplica() bool { return srv.engine.Replica.Following.Load() }
 
 // CommandName returns the name by which clients call a command, in lower case: another one
 // than its own if the parameter rename-command says so, and "" if there is no such command,

@@ -59,20 +59,20 @@ func (srv *Server) Stats() (s Stats) {
 	e.Attempt(func() {
 		e.Mu.Lock()
 		defer e.Mu.Unlock()
-		e.MemoryState.NonKeyBytesAt = time.Time{} // count clients as of now
+		e.Memory.NonKeyBytesAt = time.Time{} // count clients as of now
 		used := e.InUse()
 		s = Stats{
-			Uptime:     e.Clock().Sub(e.Start),
-			UsedMemory: used, PeakMemory: max(e.PeakMemory, used), MaxMemory: e.Config.Maxmemory,
-			BlockedClients: e.BlockedClients,
-			Connections:    e.Connections, Rejected: e.Rejected.Load(),
-			Channels: e.PubSub.Len(subscription.Channels), Patterns: e.PubSub.Len(subscription.Patterns),
-			Commands: e.Commands, Errors: e.ErrorReplies, Hits: e.Hits(), Misses: e.KeyspaceMisses,
-			ExpiredKeys: e.ExpiredKeys, ExpiredMembers: e.ExpiredMembers,
-			EvictedKeys: e.EvictedKeys, EvictedClients: e.EvictedClients,
-			BytesRead: e.Input.Load(), BytesWritten: e.Output.Load(), Changes: e.Changes,
+			Uptime:     e.Clock().Sub(e.Identity.Start),
+			UsedMemory: used, PeakMemory: max(e.Stats.PeakMemory, used), MaxMemory: e.Config.Maxmemory,
+			BlockedClients: e.Stats.BlockedClients,
+			Connections:    e.Stats.Connections, Rejected: e.Stats.Rejected.Load(),
+			Channels: e.PubSub.Table.Len(subscription.Channels), Patterns: e.PubSub.Table.Len(subscription.Patterns),
+			Commands: e.Stats.Commands, Errors: e.Stats.ErrorReplies, Hits: e.Hits(), Misses: e.Stats.KeyspaceMisses,
+			ExpiredKeys: e.Stats.ExpiredKeys, ExpiredMembers: e.Stats.ExpiredMembers,
+			EvictedKeys: e.Stats.EvictedKeys, EvictedClients: e.Stats.EvictedClients,
+			BytesRead: e.Stats.Input.Load(), BytesWritten: e.Stats.Output.Load(), Changes: e.Stats.Changes,
 		}
-		for _, c := range e.Sessions {
+		for _, c := range e.Clients.Sessions {
 			if c.End != engine.Killed {
 				s.Clients++
 			}

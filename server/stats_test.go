@@ -74,7 +74,7 @@ func TestKeys(t *testing.T) {
 	mustDo(t, srv, "SET", "other", 1)
 	mustDo(t, srv, "SET", "key:expired", 1, "PX", time.Millisecond)
 	srv.engine.Mu.Lock()
-	srv.engine.ActiveExpire = false
+	srv.engine.Timers.ActiveExpire = false
 	srv.engine.Mu.Unlock()
 	srv.Advance(time.Second)
 	got := map[string]int{}

@@ -36,7 +36,7 @@ func mustDo(t *testing.T, srv *Server, args ...any) any {
 func sessionCount(srv *Server) int {
 	srv.engine.Mu.Lock()
 	defer srv.engine.Mu.Unlock()
-	return len(srv.engine.Sessions)
+	return len(srv.engine.Clients.Sessions)
 }
 
 func TestSubscribe(t *testing.T) {

@@ -25,7 +25,7 @@ const maxDueInline = 1000
 // overdue reports whether the keys of a command have more expired members than the
 // command may remove itself. Callers ask only when something is due.
 func (srv *Engine) overdue(s *Session, cmd *Command, argv [][]byte) bool {
-	if s.Multi && !cmd.RunsQueue {
+	if s.Transaction.Multi && !cmd.RunsQueue {
 		return false // it is only queued
 	}
 	n := 0
@@ -43,10 +43,10 @@ func (srv *Engine) eachDue(s *Session, cmd *Command, argv [][]byte, yield func(d
 	dbs := []*keyspace.DB{s.DB}
 	switch {
 	case cmd.RunsQueue:
-		if slices.ContainsFunc(s.queue, func(q queued) bool { return q.cmd.OtherDatabases }) {
+		if slices.ContainsFunc(s.Transaction.queue, func(q queued) bool { return q.cmd.OtherDatabases }) {
 			dbs = srv.Keys.DBs()
 		}
-		for _, q := range s.queue {
+		for _, q := range s.Transaction.queue {
 			if !srv.eachDueOf(dbs, q.cmd, q.argv, yield) {
 				return
 			}
@@ -81,10 +81,10 @@ func (srv *Engine) eachDueOf(dbs []*keyspace.DB, cmd *Command, argv [][]byte, yi
 
 // delay postpones a command until its keys are clean.
 func (srv *Engine) delay(s *Session, argv [][]byte) {
-	s.postponed = protocol.CopyArgs(argv)
-	s.Stalled.Store(true)
-	srv.delayed = append(srv.delayed, s)
-	srv.BlockedClients++
+	s.Stall.postponed = protocol.CopyArgs(argv)
+	s.Stall.Stalled.Store(true)
+	srv.Pauses.delayed = append(srv.Pauses.delayed, s)
+	srv.Stats.BlockedClients++
 }
 
 // hasBacklog reports whether the waiters for a key must wait until it is clean. If so,
@@ -93,15 +93,15 @@ func (srv *Engine) hasBacklog(k WaitKey) bool {
 	if srv.Keys.DB(k.Db).DueMembers(protocol.BytesOf(k.Key), keyspace.FieldsStay) <= maxDueInline {
 		return false
 	}
-	if !slices.Contains(srv.keysToPurge, k) {
-		srv.keysToPurge = append(srv.keysToPurge, k)
+	if !slices.Contains(srv.Pauses.keysToPurge, k) {
+		srv.Pauses.keysToPurge = append(srv.Pauses.keysToPurge, k)
 	}
 	return true
 }
 
 // HasDelayed reports whether any command or waiter waits for keys to be cleaned.
-func (srv *Engine) HasDelayed() bool {
-	return len(srv.delayed) > 0 || len(srv.keysToPurge) > 0 && srv.PausedUntil == 0
+func (p *pauses) HasDelayed() bool {
+	return len(p.delayed) > 0 || len(p.keysToPurge) > 0 && p.Until == 0
 }
 
 // Limits of one lock hold of the sweep: it removes pieces until a time has passed,
@@ -116,28 +116,28 @@ const (
 // delayed commands must not find.
 func (srv *Engine) sweepDue(start time.Time) {
 	more := func() bool { return srv.since(start) < sweepTime }
-	for len(srv.keysToPurge) > 0 && srv.PausedUntil == 0 && more() {
-		k := srv.keysToPurge[0]
+	for len(srv.Pauses.keysToPurge) > 0 && srv.Pauses.Until == 0 && more() {
+		k := srv.Pauses.keysToPurge[0]
 		if srv.Keys.DB(k.Db).Purge(protocol.BytesOf(k.Key), sweepPiece) < sweepPiece {
-			srv.keysToPurge = srv.keysToPurge[1:]
-			if q := srv.Waiting[k]; q != nil {
-				srv.Scope.addReady(q)
+			srv.Pauses.keysToPurge = srv.Pauses.keysToPurge[1:]
+			if q := srv.Waits.Waiting[k]; q != nil {
+				srv.Turn.Scope.addReady(q)
 			}
 		}
 	}
-	for n := 0; len(srv.delayed) > 0 && n < delayedAtOnce && more(); n++ {
-		s := srv.delayed[0]
-		if s.postponed == nil { // the session has ended
-			srv.delayed = srv.delayed[1:]
+	for n := 0; len(srv.Pauses.delayed) > 0 && n < delayedAtOnce && more(); n++ {
+		s := srv.Pauses.delayed[0]
+		if s.Stall.postponed == nil { // the session has ended
+			srv.Pauses.delayed = srv.Pauses.delayed[1:]
 			continue
 		}
 		for more() && srv.cleanFor(s) == sweepPiece {
 		}
-		if cmd, _ := srv.Table.Find(s.postponed); srv.overdue(s, cmd, s.postponed) {
+		if cmd, _ := srv.Table.Find(s.Stall.postponed); srv.overdue(s, cmd, s.Stall.postponed) {
 			break // time limit
 		}
-		srv.delayed = srv.delayed[1:]
-		srv.released = append(srv.released, s)
+		srv.Pauses.delayed = srv.Pauses.delayed[1:]
+		srv.Pauses.released = append(srv.Pauses.released, s)
 	}
 	for srv.Sweeps() && more() && srv.Keys.Sweep(sweepPiece) == sweepPiece {
 	}
@@ -146,9 +146,9 @@ func (srv *Engine) sweepDue(start time.Time) {
 // cleanFor removes members that the delayed command of s must not find, and returns
 // how many, at most sweepPiece.
 func (srv *Engine) cleanFor(s *Session) int {
-	cmd, _ := srv.Table.Find(s.postponed)
+	cmd, _ := srv.Table.Find(s.Stall.postponed)
 	n := 0
-	srv.eachDue(s, cmd, s.postponed, func(db *keyspace.DB, key []byte, _ int) bool {
+	srv.eachDue(s, cmd, s.Stall.postponed, func(db *keyspace.DB, key []byte, _ int) bool {
 		if key == nil {
 			n += srv.Keys.Sweep(sweepPiece - n)
 		} else {

@@ -38,8 +38,8 @@ func (c *Call) Deadline() int64 {
 // After returns the instant ms milliseconds from now, in milliseconds since 1970.
 // It rounds up: a wait ends up to a millisecond late, and never early.
 func (srv *Engine) After(ms int64) int64 {
-	at := srv.At.UnixMilli()
-	if ms > 0 && srv.At.Nanosecond()%int(time.Millisecond) != 0 {
+	at := srv.Turn.At.UnixMilli()
+	if ms > 0 && srv.Turn.At.Nanosecond()%int(time.Millisecond) != 0 {
 		at++
 	}
 	return at + min(ms, math.MaxInt64-at)
@@ -64,4 +64,4 @@ func milliseconds(b []byte) (int64, bool) {
 }
 
 // MayBlock reports whether wait would block rather than reply at once.
-func (c *Call) MayBlock() bool { return !c.Nested && !c.Session.NoBlock }
+func (c *Call) MayBlock() bool { return !c.Nested && !c.Session.Modes.NoBlock }

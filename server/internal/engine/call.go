@@ -5,8 +5,10 @@ import (
 	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine/config"
 	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 	"github.com/zsetd/zsetd/server/internal/values/sequence"
+	"github.com/zsetd/zsetd/server/rdb"
 	"github.com/zsetd/zsetd/zset"
 )
 
@@ -75,6 +77,70 @@ func (c *Call) Past(ms int64) bool { return ms <= c.Now() && !c.Engine.Keys.Reve
 
 // Rand returns the server's random source.
 func (c *Call) Rand() *rand.Rand { return c.Engine.Rand }
+
+// Instant returns the time of the turn in microseconds since 1970.
+func (c *Call) Instant() int64 { return c.Engine.Turn.Instant }
+
+// Config returns the parameters.
+func (c *Call) Config() *config.Settings { return &c.Engine.Config }
+
+// Keys returns all databases.
+func (c *Call) Keys() *keyspace.Keyspace { return c.Engine.Keys }
+
+// Codec returns the codec of Redis's format of values.
+func (c *Call) Codec() *rdb.Codec { return c.Engine.Codec() }
+
+// RunID returns the identifier of the running server.
+func (c *Call) RunID() string { return c.Engine.Identity.RunID }
+
+// Paused reports whether CLIENT PAUSE holds commands back.
+func (c *Call) Paused() bool { return c.Engine.Pauses.Until != 0 }
+
+// Sweeps reports whether the timer removes what has expired.
+func (c *Call) Sweeps() bool { return c.Engine.Sweeps() }
+
+// Owns reports whether an argument is in memory that no other code uses after the command.
+func (c *Call) Owns(arg []byte) bool { return c.Session.Owns(arg) }
+
+// CountExpired counts keys and members that the command has removed because their new deadline
+// has passed.
+func (c *Call) CountExpired(keys, members int) {
+	c.Engine.Stats.ExpiredKeys += int64(keys)
+	c.Engine.Stats.ExpiredMembers += int64(members)
+}
+
+// Uncounted leaves a change of the command out of INFO's rdb_changes_since_last_save.
+func (c *Call) Uncounted() { c.Engine.Stats.Uncounted++ }
+
+// Freed tells the garbage collection about a value that the command has removed.
+func (c *Call) Freed(v any) { c.Engine.ValueFreed(v) }
+
+// Flush empties databases. lazily says that Redis would free their memory in the background.
+func (c *Call) Flush(lazily bool, dbs ...*keyspace.DB) {
+	srv := c.Engine
+	for _, db := range dbs {
+		srv.Turn.Scope.Replacing(db, nil)
+		srv.Freeing.DatabaseFreed(db, lazily)
+		srv.Stats.Changes += int64(db.Clear())
+	}
+	srv.Collect()
+	srv.Turn.Scope.Flushed()
+}
+
+// Swap exchanges the contents of two databases.
+func (c *Call) Swap(i, j int) {
+	srv := c.Engine
+	if i != j {
+		a, b := srv.Keys.DB(i), srv.Keys.DB(j)
+		srv.Turn.Scope.Replacing(a, b)
+		srv.Turn.Scope.Replacing(b, a)
+		srv.Keys.Swap(i, j)
+	}
+	srv.Stats.Changes++
+}
+
+// EndOfWait returns the instant at which a wait of ms milliseconds ends: see [Engine.After].
+func (c *Call) EndOfWait(ms int64) int64 { return c.Engine.After(ms) }
 
 // Limits returns the sizes up to which values keep their compact encoding.
 func (c *Call) Limits() *keyspace.Limits { return &c.Engine.Keys.Limits }
@@ -150,7 +216,7 @@ func (c *Call) Put(key []byte, v any) *keyspace.Entry {
 // Overwritten returns the kind of the value at a key that is about to get another one, for
 // Overwrote; false if there is none, or events of that class are not published.
 func (c *Call) Overwritten(db *keyspace.DB, key []byte) (keyspace.Kind, bool) {
-	if c.Engine.notify&(classOverwritten|classTypeChanged) == 0 {
+	if c.Engine.events.notify&(classOverwritten|classTypeChanged) == 0 {
 		return 0, false
 	}
 	e := db.Peek(key)
@@ -162,9 +228,9 @@ func (c *Call) Overwritten(db *keyspace.DB, key []byte) (keyspace.Kind, bool) {
 
 // Overwrote records the events of a value that takes the place of another one, of kind old.
 func (c *Call) Overwrote(db *keyspace.DB, key []byte, old, kind keyspace.Kind) {
-	c.Engine.Scope.event(db.ID(), protocol.View(key), classOverwritten, "overwritten")
+	c.Engine.Turn.Scope.event(db.ID(), protocol.View(key), classOverwritten, "overwritten")
 	if old != kind {
-		c.Engine.Scope.event(db.ID(), protocol.View(key), classTypeChanged, "type_changed")
+		c.Engine.Turn.Scope.event(db.ID(), protocol.View(key), classTypeChanged, "type_changed")
 	}
 }
 
@@ -183,7 +249,7 @@ func (c *Call) DropPast(key []byte) {
 	if !c.Engine.Config.Valkey() {
 		c.Drop(key)
 	} else if c.DB.Delete(key) {
-		c.Engine.ExpiredKeys++
+		c.Engine.Stats.ExpiredKeys++
 		c.Changed(key, classExpired, "expired")
 	}
 }
@@ -192,7 +258,7 @@ func (c *Call) DropPast(key []byte) {
 // empty, with a del event unless this call has created it. It runs when the handler
 // has returned; a handler calls it itself where the del event must come earlier.
 func (c *Call) RemoveEmpty() {
-	if u := &c.Engine.Scope; u.MembersTaken < len(u.Members) {
+	if u := &c.Engine.Turn.Scope; u.MembersTaken < len(u.Members) {
 		panic("BUG: " + c.Command.Name + " changed members without an event that names them")
 	}
 	for i, o := range c.Edited {
@@ -206,7 +272,7 @@ func (c *Call) RemoveEmpty() {
 		}
 		c.DB.Delete(key)
 		if o.Created {
-			c.Engine.Scope.forget(c.DB.ID(), o.Entry.Key())
+			c.Engine.Turn.Scope.forget(c.DB.ID(), o.Entry.Key())
 		} else {
 			c.Followed(key, ClassGeneric, "del")
 		}
@@ -285,13 +351,13 @@ func (d *InPlace[T]) Replaced(e *keyspace.Entry) {
 // in keyspace notifications. At commit all consequences of a change follow from
 // this call. The key is borrowed until then.
 func (c *Call) Changed(key []byte, class EventClass, event string) {
-	c.Engine.Scope.changed(c.DB.ID(), protocol.View(key), class, event)
+	c.Engine.Turn.Scope.changed(c.DB.ID(), protocol.View(key), class, event)
 }
 
 // Followed is Changed for a change that counts together with the one before it, as both keys
 // of a move do.
 func (c *Call) Followed(key []byte, class EventClass, event string) {
-	c.Engine.Scope.followed(c.DB.ID(), protocol.View(key), class, event)
+	c.Engine.Turn.Scope.followed(c.DB.ID(), protocol.View(key), class, event)
 }
 
 // ChangedUnwatched is Changed for changes that Redis does not count as changes of the
@@ -299,9 +365,9 @@ func (c *Call) Followed(key []byte, class EventClass, event string) {
 // waiter of the key is retried, but those for pending entries are when their time comes.
 // With an empty event it only counts.
 func (c *Call) ChangedUnwatched(key []byte, class EventClass, event string) {
-	u := &c.Engine.Scope
-	c.Engine.Changes++
-	if c.Engine.claiming > 0 {
+	u := &c.Engine.Turn.Scope
+	c.Engine.Stats.Changes++
+	if c.Engine.Waits.claiming > 0 {
 		c.Engine.setAlarms(WaitKey{c.DB.ID(), protocol.View(key)})
 	}
 	if event != "" {
@@ -314,7 +380,7 @@ func (c *Call) ChangedUnwatched(key []byte, class EventClass, event string) {
 // Without a subscriber it costs one comparison.
 func (c *Call) Touched(class EventClass, member []byte) {
 	if c.ReportsMembers(class) {
-		c.Engine.Scope.touched(class, member)
+		c.Engine.Turn.Scope.touched(class, member)
 	}
 }
 
@@ -322,17 +388,17 @@ func (c *Call) Touched(class EventClass, member []byte) {
 // call Changed. It borrows the member until then.
 func (c *Call) TouchedOnce(class EventClass, member []byte) {
 	if c.ReportsMembers(class) {
-		c.Engine.Scope.touchedOnce(class, member)
+		c.Engine.Turn.Scope.touchedOnce(class, member)
 	}
 }
 
 // ReportsMembers reports whether any subscriber needs what Touched records for that class.
 // Handlers ask it before they compute members only for that purpose.
-func (c *Call) ReportsMembers(class EventClass) bool { return c.Engine.subkeys&class != 0 }
+func (c *Call) ReportsMembers(class EventClass) bool { return c.Engine.events.subkeys&class != 0 }
 
 // ChangedIn is Changed for a key of another database.
 func (c *Call) ChangedIn(db *keyspace.DB, key []byte, class EventClass, event string) {
-	c.Engine.Scope.changed(db.ID(), protocol.View(key), class, event)
+	c.Engine.Turn.Scope.changed(db.ID(), protocol.View(key), class, event)
 }
 
 // Wait blocks the call: the command cannot complete now, and is retried whenever
@@ -351,7 +417,7 @@ func (c *Call) WaitFor(deadline int64, want Want, timeout func(*protocol.Reply),
 	switch {
 	case c.Again:
 		c.stillBlocked = true
-	case c.Nested || c.Session.NoBlock:
+	case c.Nested || c.Session.Modes.NoBlock:
 		timeout(c.Reply)
 	default:
 		c.Engine.block(c, deadline, want, timeout, keys)

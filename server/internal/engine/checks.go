@@ -63,10 +63,17 @@ func (k *check) stops(s *Session, cmd *Command, argv [][]byte, names int) bool {
 	return k.instead != nil && k.instead(s, cmd, argv, names)
 }
 
+// checks are the checks of a server, and which of them apply to any session.
+type checks struct {
+	all      []check // in the order in which dispatch asks them
+	applying []*check
+	known    bool // applying is that of the present state
+}
+
 // addCheck appends a check to those of the server.
 func (srv *Engine) addCheck(k check) {
-	srv.checks = append(srv.checks, k)
-	srv.applyingKnown = false
+	srv.checks.all = append(srv.checks.all, k)
+	srv.checks.known = false
 	if k.unconditional() {
 		srv.Table.Each(func(c *Command) { c.quick = c.quick && !k.concerns(c.Spec.Flags()) })
 	}
@@ -75,7 +82,7 @@ func (srv *Engine) addCheck(k check) {
 // plain reports whether no check applies to s, apart from those that concern no command of
 // a fast batch.
 func (s *Session) plain() bool {
-	for _, k := range s.Engine.applyingChecks() {
+	for _, k := range s.Engine.checks.apply(s.Engine) {
 		if !k.unconditional() && k.applies(s) {
 			return false
 		}
@@ -83,24 +90,24 @@ func (s *Session) plain() bool {
 	return true
 }
 
-// applyingChecks returns the checks that apply to any session, in their order. The list
-// is made once for a lock hold, and again after a command that may change the state of
-// the server: see mayChangeChecks.
-func (srv *Engine) applyingChecks() []*check {
-	if !srv.applyingKnown {
-		srv.findApplying()
+// apply returns the checks that apply to any session, in their order. The list is made once
+// for a lock hold, and again after a command that may change the state of the server: see
+// mayChangeChecks.
+func (c *checks) apply(srv *Engine) []*check {
+	if !c.known {
+		c.find(srv)
 	}
-	return srv.applying
+	return c.applying
 }
 
-func (srv *Engine) findApplying() {
-	srv.applying = srv.applying[:0]
-	for i := range srv.checks {
-		if k := &srv.checks[i]; k.server == nil || k.server(srv) {
-			srv.applying = append(srv.applying, k)
+func (c *checks) find(srv *Engine) {
+	c.applying = c.applying[:0]
+	for i := range c.all {
+		if k := &c.all[i]; k.server == nil || k.server(srv) {
+			c.applying = append(c.applying, k)
 		}
 	}
-	srv.applyingKnown = true
+	c.known = true
 }
 
 // mayChangeChecks reports whether a command may change which checks apply to any session.
@@ -137,14 +144,14 @@ func commandChecks() []check {
 		}},
 		{name: "ACL", state: (*Session).isRestricted, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
 			if d := s.Permit(cmd, argv, s.DenialContext()); d != acl.Permitted {
-				return "NOPERM " + d.Refusal(s.User.Name, cmd.Name)
+				return "NOPERM " + d.Refusal(s.Login.User.Name, cmd.Name)
 			}
 			return ""
 		}},
 		{name: "cluster slots", server: func(srv *Engine) bool { return srv.Cluster != nil }, instead: (*Session).misroutes},
-		{name: "redirection", server: func(srv *Engine) bool { return srv.Following.Load() && srv.Cluster == nil },
-			state: func(s *Session) bool { return s.Redirectable && !s.Primary }, instead: (*Session).redirects},
-		{name: "forwarding", server: func(srv *Engine) bool { return srv.forwarder != nil }, state: notPrimary, instead: (*Session).forwards},
+		{name: "redirection", server: func(srv *Engine) bool { return srv.Replica.Following.Load() && srv.Cluster == nil },
+			state: func(s *Session) bool { return s.Login.Redirectable && !s.Modes.Primary }, instead: (*Session).redirects},
+		{name: "forwarding", server: func(srv *Engine) bool { return srv.Forwarding.forwarder != nil }, state: notPrimary, instead: (*Session).forwards},
 		{name: "maxmemory", server: func(srv *Engine) bool { return srv.Config.Maxmemory != 0 }, state: (*Session).lacksMemory, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
 			if s.needsMemory(cmd, argv) {
 				return errOOM
@@ -157,7 +164,7 @@ func commandChecks() []check {
 			}
 			return "ERR Can't execute '" + cmd.Name + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
 		}},
-		{name: "replica or MONITOR client", state: func(s *Session) bool { return s.monitoring || s.Replica }, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
+		{name: "replica or MONITOR client", state: func(s *Session) bool { return s.Modes.monitoring || s.Modes.Replica }, refusal: func(s *Session, cmd *Command, argv [][]byte) string {
 			if s.effectsOf(cmd, argv).Has(protocol.Write | protocol.ReadOnly | protocol.MayReplicate) {
 				return "ERR Replica can't interact with the keyspace"
 			}
@@ -188,33 +195,35 @@ func commandChecks() []check {
 			return s.Engine.staleError()
 		}},
 		{name: "loading", server: func(srv *Engine) bool { return srv.Keeper.Loading != nil }, refusal: func(s *Session, cmd *Command, _ [][]byte) string {
-			if s.mayWhileLoading(cmd) {
+			if s.Transaction.mayWhileLoading(cmd) {
 				return ""
 			}
 			return ErrLoading
 		}},
-		{name: "asynchronous loading", flags: protocol.NoAsyncLoading, server: func(srv *Engine) bool { return srv.Replacing }, refusal: func(*Session, *Command, [][]byte) string {
+		{name: "asynchronous loading", flags: protocol.NoAsyncLoading, server: func(srv *Engine) bool { return srv.Replica.Replacing }, refusal: func(*Session, *Command, [][]byte) string {
 			return ErrLoading
 		}},
-		{name: "busy script", server: func(srv *Engine) bool { return srv.Busy }, refusal: func(s *Session, cmd *Command, _ [][]byte) string {
+		{name: "busy script", server: func(srv *Engine) bool { return srv.Scripting.Busy }, refusal: func(s *Session, cmd *Command, _ [][]byte) string {
 			if cmd.Spec.Flags().Has(protocol.AllowBusy) {
 				return ""
 			}
 			return s.Engine.Scripting.Running.busyError()
 		}},
-		{name: "CLIENT PAUSE", server: func(srv *Engine) bool { return srv.PausedUntil != 0 && srv.forwarder == nil }, state: notPrimary, instead: (*Session).postpones},
-		{name: "expiry backlog", state: func(s *Session) bool { return s.Engine.NextExpiry <= s.Engine.Keys.Now() && !s.Engine.Following.Load() }, instead: (*Session).delays},
+		{name: "CLIENT PAUSE", server: func(srv *Engine) bool { return srv.Pauses.Until != 0 && srv.Forwarding.forwarder == nil }, state: notPrimary, instead: (*Session).postpones},
+		{name: "expiry backlog", state: func(s *Session) bool {
+			return s.Engine.Timers.NextExpiry <= s.Engine.Keys.Now() && !s.Engine.Replica.Following.Load()
+		}, instead: (*Session).delays},
 		{name: "MULTI", state: (*Session).queues, instead: (*Session).enqueues},
 		{name: "observers", state: (*Session).isObserved},
 	}
 }
 
 // mustLogIn reports whether the client has to authenticate first.
-func (s *Session) mustLogIn() bool { return !s.Authenticated && s.Engine.ACL.LoginRequired() }
+func (s *Session) mustLogIn() bool { return !s.Login.Authenticated && s.Engine.ACL.LoginRequired() }
 
 // notPrimary reports whether the session is not that of the primary, whose commands
 // always run.
-func notPrimary(s *Session) bool { return !s.Primary }
+func notPrimary(s *Session) bool { return !s.Modes.Primary }
 
 // errNested is the error of Valkey for a command that MULTI does not queue.
 func errNested(cmd *Command) string {
@@ -222,10 +231,10 @@ func errNested(cmd *Command) string {
 }
 
 // queues reports whether the session queues commands for EXEC.
-func (s *Session) queues() bool { return s.Multi }
+func (s *Session) queues() bool { return s.Transaction.Multi }
 
 // isRestricted reports whether the user's rules have to be asked for each command.
-func (s *Session) isRestricted() bool { return !s.User.Unrestricted }
+func (s *Session) isRestricted() bool { return !s.Login.User.Unrestricted }
 
 // lacksMemory evicts keys down to maxmemory, and reports whether it is impossible. A fast
 // batch adds little memory, so one evaluation serves all of it.
@@ -240,7 +249,7 @@ func (s *Session) onlySubscribes() bool { return s.Out.Version() == 2 && s.subsc
 // with a threshold too low for the averages of a fast batch, or for its small commands.
 func (s *Session) isObserved() bool {
 	cfg := &s.Engine.Config
-	return s.Replies != ReplyOn || s.cache != nil || len(s.Engine.Monitors) > 0 || cfg.LatencyMonitorThreshold != 0 ||
+	return s.Modes.Replies != ReplyOn || s.cache != nil || len(s.Engine.Clients.Monitors) > 0 || cfg.LatencyMonitorThreshold != 0 ||
 		s.Engine.meters() ||
 		uint64(cfg.SlowlogSlowerThan) < fastBatchSlow || // -1 disables a log
 		min(uint64(cfg.LogRequestsFrom), uint64(cfg.LogRepliesFrom)) < fastBatchBytes
@@ -249,7 +258,7 @@ func (s *Session) isObserved() bool {
 // postpones postpones a command that CLIENT PAUSE holds back.
 func (s *Session) postpones(cmd *Command, argv [][]byte, _ int) bool {
 	srv := s.Engine
-	if !srv.pauseAll && !s.effectsOf(cmd, argv).Has(protocol.Write|protocol.MayReplicate) {
+	if !srv.Pauses.pauseAll && !s.effectsOf(cmd, argv).Has(protocol.Write|protocol.MayReplicate) {
 		return false
 	}
 	srv.postpone(s, argv)
@@ -291,8 +300,8 @@ func (s *Session) refersElsewhere(cmd *Command, msg string) bool {
 	cmd.Stats.Rejected++
 	if cmd.RunsQueue {
 		s.discard()
-	} else if s.Multi {
-		s.aborted = true
+	} else if s.Transaction.Multi {
+		s.Transaction.aborted = true
 	}
 	s.replyError(msg)
 	s.Engine.countError(msg, false)
@@ -300,9 +309,9 @@ func (s *Session) refersElsewhere(cmd *Command, msg string) bool {
 }
 
 // mayWhileLoading reports whether a command is allowed before the data are loaded.
-func (s *Session) mayWhileLoading(cmd *Command) bool {
+func (t *transaction) mayWhileLoading(cmd *Command) bool {
 	if cmd.RunsQueue {
-		for _, q := range s.queue {
+		for _, q := range t.queue {
 			if q.cmd.Spec.Flags()&protocol.Loading == 0 {
 				return false
 			}
@@ -317,7 +326,7 @@ const ErrNoReplicas = "NOREPLICAS Not enough good replicas to write."
 // LacksReplicas reports whether fewer replicas follow than writes require.
 func (srv *Engine) LacksReplicas() bool {
 	c := &srv.Config
-	return c.MinReplicas > 0 && !srv.Following.Load() && c.MinReplicasMaxLag > 0 && int64(srv.Replication.GoodReplicas()) < c.MinReplicas
+	return c.MinReplicas > 0 && !srv.Replica.Following.Load() && c.MinReplicasMaxLag > 0 && int64(srv.Replication.GoodReplicas()) < c.MinReplicas
 }
 
 // errProtected is the error of a command that a parameter has to enable: DEBUG, or
@@ -336,8 +345,8 @@ func (s *Session) mayUseProtected(cmd *Command) bool {
 	case "yes":
 		return true
 	case "local":
-		host, _, err := net.SplitHostPort(s.Addr)
-		return s.Unix || err != nil || net.ParseIP(host).IsLoopback() // no address: in this process
+		host, _, err := net.SplitHostPort(s.Peer.Addr)
+		return s.Peer.Unix || err != nil || net.ParseIP(host).IsLoopback() // no address: in this process
 	}
 	return false
 }

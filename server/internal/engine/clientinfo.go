@@ -31,9 +31,9 @@ const (
 // Class returns the type of a session.
 func (s *Session) Class() ClientClass {
 	switch {
-	case s.Primary:
+	case s.Modes.Primary:
 		return ClassMaster
-	case s.Replica:
+	case s.Modes.Replica:
 		return ClassReplica
 	case s.subscriptions.Len() > 0:
 		return ClassPubsub
@@ -45,21 +45,21 @@ func (s *Session) Class() ClientClass {
 // except in the turn that has deleted its user.
 func (s *Session) AppendListed(b []byte) []byte {
 	if s.End == Killed {
-		return append(b, s.Engine.dropped[s]...)
+		return append(b, s.Engine.Turn.dropped[s]...)
 	}
 	return s.AppendInfo(b)
 }
 
 // AppendInfo appends the line of CLIENT INFO.
-func (s *Session) AppendInfo(b []byte) []byte { return s.appendInfo(b, s.User, s.End == Killed) }
+func (s *Session) AppendInfo(b []byte) []byte { return s.appendInfo(b, s.Login.User, s.End == Killed) }
 
 // appendInfo appends the line of CLIENT INFO of the session as one of user u; asap reports
 // that it is to be closed as soon as possible.
 func (s *Session) appendInfo(b []byte, u *acl.User, asap bool) []byte {
-	taken, free := s.InputBuffer()
+	taken, free := s.Peer.InputBuffer()
 	multi := -1
-	if s.Multi || s.execing > 0 {
-		multi = max(len(s.queue), s.execing)
+	if s.Transaction.Multi || s.Transaction.execing > 0 {
+		multi = max(len(s.Transaction.queue), s.Transaction.execing)
 	}
 	// As in Redis: the first buffer, and the rest in blocks.
 	n := s.backlog()
@@ -68,15 +68,15 @@ func (s *Session) appendInfo(b []byte, u *acl.User, asap bool) []byte {
 	if n > first {
 		blocks = int((n - first + blockSize - 1) / blockSize)
 	}
-	if s.Flushing.Load() != 0 {
+	if s.Queue.Flushing.Load() != 0 {
 		events = "rw"
 	}
 	last := "NULL"
-	if s.last != nil {
-		last = s.last.Name
+	if s.Activity.last != nil {
+		last = s.Activity.last.Name
 	}
-	name, _, _ := strings.Cut(s.Name, "\x00") // which may be followed by any bytes
-	capa, thread := " capa="+s.capabilities(), " io-thread=0"
+	name, _, _ := strings.Cut(s.Login.Name, "\x00") // which may be followed by any bytes
+	capa, thread := " capa="+s.Login.capabilities(), " io-thread=0"
 	early, late := "", capa
 	if s.Engine.Config.Valkey() {
 		early, thread, late = capa, "", ""
@@ -87,27 +87,29 @@ func (s *Session) appendInfo(b []byte, u *acl.User, asap bool) []byte {
 	return fmt.Appendf(b, "id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s%s db=%d sub=%d psub=%d ssub=%d "+
 		"multi=%d watch=%d qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=%d rbs=%d rbp=%d obl=%d oll=%d omem=%d tot-mem=%d events=%s "+
 		"cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s%s tot-net-in=%d tot-net-out=%d tot-cmds=%d%s\n",
-		s.ID, s.Addr, s.LocalAddr, s.FD, name, int64(s.Engine.At.Sub(s.Created).Seconds()), s.IdleSeconds(),
+		s.ID, s.Peer.Addr, s.Peer.LocalAddr, s.Peer.FD, name, int64(s.Engine.Turn.At.Sub(s.Activity.Created).Seconds()), s.IdleSeconds(),
 		s.flags(asap), early, s.DB.ID(), s.subscriptions.Count(subscription.Channels), s.subscriptions.Count(subscription.Patterns), s.subscriptions.Count(subscription.Shards),
-		multi, len(s.watches), taken, free, argsSize(s.running()), s.queued+int64(len(s.watches))*perName, s.Out.Cap(), s.Out.Len(), first, blocks, n-first,
+		multi, len(s.Transaction.watches), taken, free, argsSize(s.running()), s.Transaction.queued+int64(len(s.Transaction.watches))*perName, s.Out.Cap(), s.Out.Len(), first, blocks, n-first,
 		s.memory(), events,
-		last, u.Name, s.Redirection(), s.Out.Version(), s.LibName, s.LibVersion, thread, s.arrived(), s.written+int64(s.waiting()), s.ran, late)
+		last, u.Name, s.Redirection(), s.Out.Version(), s.Login.LibName, s.Login.LibVersion, thread, s.Peer.arrived(), s.Activity.written+int64(s.waiting()), s.Activity.ran, late)
 }
 
 // IdleSeconds returns for how many seconds the session has run no command.
-func (s *Session) IdleSeconds() int64 { return int64(s.Engine.At.Sub(s.lastUsed).Seconds()) }
+func (s *Session) IdleSeconds() int64 {
+	return int64(s.Engine.Turn.At.Sub(s.Activity.lastUsed).Seconds())
+}
 
 // arrived returns how many bytes the client has sent.
-func (s *Session) arrived() int64 {
-	if s.Conn == nil {
+func (p *Peer) arrived() int64 {
+	if p.Conn == nil {
 		return 0
 	}
-	return s.Conn.Arrived()
+	return p.Conn.Arrived()
 }
 
 // capabilities returns the letters of what the client has announced by CLIENT CAPA.
-func (s *Session) capabilities() string {
-	if s.Redirectable {
+func (l *login) capabilities() string {
+	if l.Redirectable {
 		return "r"
 	}
 	return ""
@@ -128,7 +130,7 @@ func (s *Session) HasFlags(letters string) bool {
 }
 
 // Watches returns how many keys the session watches.
-func (s *Session) Watches() int { return len(s.watches) }
+func (s *Session) Watches() int { return len(s.Transaction.watches) }
 
 // Subscribed reports whether the session has subscriptions.
 func (s *Session) Subscribed() bool { return s.subscriptions.Len() > 0 }
@@ -140,22 +142,22 @@ func (s *Session) flags(asap bool) string {
 		is     bool
 		letter byte
 	}{
-		{s.Replica, 'S'},
-		{s.Primary, 'M'},
-		{s.monitoring, 'O'},
+		{s.Modes.Replica, 'S'},
+		{s.Modes.Primary, 'M'},
+		{s.Modes.monitoring, 'O'},
 		{s.subscriptions.Len() > 0, 'P'},
-		{s.Multi || s.execing > 0, 'x'},
-		{s.Blocked != nil || s.postponed != nil || s.awaitsReplies(), 'b'},
+		{s.Transaction.Multi || s.Transaction.execing > 0, 'x'},
+		{s.Stall.Blocked != nil || s.Stall.postponed != nil || s.awaitsReplies(), 'b'},
 		{s.cache != nil, 't'},
 		{s.cache != nil && s.cache.Broken, 'R'},
 		{s.cache != nil && s.cache.Broadcast, 'B'},
-		{s.touched, 'd'},
+		{s.Transaction.touched, 'd'},
 		{s.End == Closing, 'c'},
 		{asap, 'A'},
-		{s.Unix, 'U'},
-		{s.Readonly, 'r'},
-		{s.NoEvict, 'e'},
-		{s.NoTouch, 'T'},
+		{s.Peer.Unix, 'U'},
+		{s.Modes.Readonly, 'r'},
+		{s.Modes.NoEvict, 'e'},
+		{s.Modes.NoTouch, 'T'},
 	} {
 		if f.is {
 			b = append(b, f.letter)
@@ -170,10 +172,10 @@ func (s *Session) flags(asap bool) string {
 // running returns the command that the session runs or that waits with it.
 func (s *Session) running() [][]byte {
 	switch {
-	case s.Engine.current == s:
+	case s.Engine.Turn.current == s:
 		return s.Call.Argv
-	case s.Blocked != nil:
-		return s.Blocked.argv
+	case s.Stall.Blocked != nil:
+		return s.Stall.Blocked.argv
 	}
-	return s.postponed
+	return s.Stall.postponed
 }

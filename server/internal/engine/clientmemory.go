@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"log/slog"
 	"math"
 	"math/bits"
 	"strings"
@@ -47,20 +48,20 @@ const (
 
 // memory estimates the bytes that a session takes.
 func (s *Session) memory() int64 {
-	n := int64(unsafe.Sizeof(*s)) + int64(s.Out.Cap()+s.Sealed) + s.Unsent.Load() + s.queued + s.nameBytes + argsSize(s.running())
-	return n + int64(s.inputSize())
+	n := int64(unsafe.Sizeof(*s)) + int64(s.Out.Cap()+s.Queue.Sealed) + s.Queue.Unsent.Load() + s.Transaction.queued + s.Weight.nameBytes + argsSize(s.running())
+	return n + int64(s.Peer.inputSize())
 }
 
 // limitClients applies the parameters about clients.
 func (srv *Engine) limitClients() {
 	if floor := srv.Config.LeastSoftLimit(); floor != math.MaxInt64 {
-		for _, s := range srv.Sessions {
+		for _, s := range srv.Clients.Sessions {
 			if s.backlog() > floor {
 				s.addSlow()
 			}
 		}
 	}
-	m := &srv.clientMemory
+	m := &srv.Clients.memory
 	was := m.limit
 	switch n := srv.Config.MaxmemoryClients; {
 	case n < 0:
@@ -74,7 +75,7 @@ func (srv *Engine) limitClients() {
 	if (was == 0) == (m.limit == 0) {
 		return
 	}
-	for _, s := range srv.Sessions {
+	for _, s := range srv.Clients.Sessions {
 		if m.limit != 0 {
 			s.Weigh()
 		} else {
@@ -88,75 +89,75 @@ func (m *clientMemory) full() bool { return m.limit != 0 && m.total >= m.limit }
 
 // remove subtracts a session from the total.
 func (m *clientMemory) remove(s *Session) {
-	m.total -= s.weighed
-	s.weighed = 0
+	m.total -= s.Weight.weighed
+	s.Weight.weighed = 0
 	m.classify(s, 0)
 }
 
 // classify puts a session in a class of size, or in none.
 func (m *clientMemory) classify(s *Session, class int8) {
-	if s.size == class {
+	if s.Weight.size == class {
 		return
 	}
-	if s.size != 0 {
-		list := m.classes[s.size-1]
+	if s.Weight.size != 0 {
+		list := m.classes[s.Weight.size-1]
 		last := len(list) - 1
-		list[s.position] = list[last]
-		list[s.position].position = s.position
+		list[s.Weight.position] = list[last]
+		list[s.Weight.position].Weight.position = s.Weight.position
 		list[last] = nil
-		m.classes[s.size-1] = list[:last]
+		m.classes[s.Weight.size-1] = list[:last]
 	}
-	s.size = class
+	s.Weight.size = class
 	if class != 0 {
-		s.position = len(m.classes[class-1])
+		s.Weight.position = len(m.classes[class-1])
 		m.classes[class-1] = append(m.classes[class-1], s)
 	}
 }
 
 // Weigh updates the memory of a session, if there is a limit.
 func (s *Session) Weigh() {
-	if s.Engine.clientMemory.limit != 0 {
+	if s.Engine.Clients.memory.limit != 0 {
 		s.weighNow()
 	}
 }
 
 func (s *Session) weighNow() {
-	m := &s.Engine.clientMemory
+	m := &s.Engine.Clients.memory
 	if s.End == Killed {
 		m.remove(s)
 		return
 	}
 	n := s.memory()
-	m.total += n - s.weighed
-	s.weighed = n
+	m.total += n - s.Weight.weighed
+	s.Weight.weighed = n
 	class := int8(0)
-	if !s.NoEvict && !s.direct && !s.Replica && !s.Primary {
+	if !s.Modes.NoEvict && !s.Modes.direct && !s.Modes.Replica && !s.Modes.Primary {
 		class = int8(1 + min(bits.Len64(uint64(n)>>firstClass), weightClasses-1))
 	}
 	m.classify(s, class)
 }
 
-// evictClients disconnects the largest clients until the others are below the
-// limit. Clients with CLIENT NO-EVICT stay.
-func (srv *Engine) evictClients() {
-	m := &srv.clientMemory
+// evict disconnects the largest clients until the others are below the limit, and returns
+// how many. Clients with CLIENT NO-EVICT stay.
+func (m *clientMemory) evict(log *slog.Logger) (evicted int64) {
 	for class := weightClasses - 1; class >= 0 && m.full(); {
 		if len(m.classes[class]) == 0 {
 			class--
 			continue
 		}
 		s := m.classes[class][0]
-		if s.weighNow(); int(s.size) != class+1 { // it has become smaller meanwhile
+		if s.weighNow(); int(s.Weight.size) != class+1 { // it has become smaller meanwhile
 			continue
 		}
-		srv.Log.Info("closing client: the memory of all clients exceeds maxmemory-clients", "client", s.Addr, "name", s.Name, "bytes", s.weighed, "all", m.total, "maxmemory-clients", m.limit,
+		log.Info("closing client: the memory of all clients exceeds maxmemory-clients", "client", s.Peer.Addr, "name", s.Login.Name, "bytes", s.Weight.weighed, "all", m.total, "maxmemory-clients", m.limit,
 			"info", strings.TrimSpace(string(s.AppendInfo(nil))))
-		srv.EvictedClients++
+		evicted++
 		s.Kill()
 	}
 	if full := m.full(); full != m.reportedFull {
 		if m.reportedFull = full; full {
-			srv.Log.Warn("the clients that remain exceed maxmemory-clients and are exempt from it", "all", m.total, "maxmemory-clients", m.limit)
+			log.Warn("the clients that remain exceed maxmemory-clients and are exempt from it", "all", m.total, "maxmemory-clients", m.limit)
 		}
 	}
+	return evicted
 }

@@ -16,11 +16,11 @@ type clients struct {
 
 	slow         slowConsumers // has a lock of its own
 	written      sync.Pool     // of *[blockSize]byte: blocks of output that were written
-	clientMemory clientMemory
+	memory       clientMemory
 	warnedOfHTTP time.Time
 }
 
 // ByID returns all sessions, the oldest first.
-func (srv *Engine) ByID() []*Session {
-	return slices.SortedFunc(maps.Values(srv.Sessions), func(a, b *Session) int { return cmp.Compare(a.ID, b.ID) })
+func (t *clients) ByID() []*Session {
+	return slices.SortedFunc(maps.Values(t.Sessions), func(a, b *Session) int { return cmp.Compare(a.ID, b.ID) })
 }

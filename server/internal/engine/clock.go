@@ -19,7 +19,7 @@ func (srv *Engine) since(t time.Time) time.Duration { return srv.Time.Since(t) }
 
 // Freeze reads the clock once for the commit scopes of this lock hold.
 func (srv *Engine) Freeze() {
-	srv.applyingKnown = false
+	srv.checks.known = false
 	now, check := srv.Time.Due()
 	if check {
 		srv.checkClock()
@@ -32,7 +32,7 @@ func (srv *Engine) Freeze() {
 func (srv *Engine) checkClock() {
 	found := srv.Time.Check(srv.Config.ClockSteps == "follow")
 	if found.Suspended != 0 || found.Followed {
-		srv.timerAt = math.MinInt64 // so that setTimer sets it again
+		srv.Timers.timerAt = math.MinInt64 // so that setTimer sets it again
 	}
 	if found.Suspended != 0 {
 		srv.Log.Info("the system was suspended; the clock includes that time", "for", found.Suspended.Round(time.Millisecond))
@@ -59,31 +59,31 @@ func (srv *Engine) shiftDeadlines(d time.Duration) {
 	if time.Duration(ms)*time.Millisecond < d {
 		ms++
 	}
-	for _, w := range srv.Deadlines {
+	for _, w := range srv.Waits.Deadlines {
 		w.at += ms // their order is preserved
 	}
-	if srv.PausedUntil != 0 {
-		srv.PausedUntil += ms
+	if srv.Pauses.Until != 0 {
+		srv.Pauses.Until += ms
 	}
-	if srv.nextIdle != 0 {
-		srv.nextIdle += ms
+	if srv.Timers.nextIdle != 0 {
+		srv.Timers.nextIdle += ms
 	}
 	shift := func(t *time.Time) {
 		if !t.IsZero() {
 			*t = t.Add(d)
 		}
 	}
-	shift(&srv.Start)
-	for _, s := range srv.Sessions {
-		for _, t := range []*time.Time{&s.Created, &s.lastUsed, &s.lastMoved, &s.softSince, &s.seenAt} {
+	shift(&srv.Identity.Start)
+	for _, s := range srv.Clients.Sessions {
+		for _, t := range []*time.Time{&s.Activity.Created, &s.Activity.lastUsed, &s.Activity.lastMoved, &s.Queue.softSince, &s.Queue.seenAt} {
 			shift(t)
 		}
 	}
-	for i := range srv.sampled {
-		shift(&srv.sampled[i].at)
+	for i := range srv.Stats.sampled {
+		shift(&srv.Stats.sampled[i].at)
 	}
-	shift(&srv.warnedOfHTTP)
-	shift(&srv.MemoryState.exceededSince)
+	shift(&srv.Clients.warnedOfHTTP)
+	shift(&srv.Memory.exceededSince)
 }
 
 // InfoClock writes the clock's fields of INFO.

@@ -49,7 +49,7 @@ func (l *CommandLog) add(c *Call, now time.Time, value int64) {
 	if c.OfScript && c.Engine.Config.Valkey() {
 		client = c.Engine.Scripting.Running.Caller
 	}
-	e := CommandLogEntry{ID: l.lastID, At: now.Unix(), Value: value, Addr: client.Addr, Name: client.Name}
+	e := CommandLogEntry{ID: l.lastID, At: now.Unix(), Value: value, Addr: client.Peer.Addr, Name: client.Login.Name}
 	l.lastID++
 	e.Argv = make([]string, min(len(c.Argv), slowlogArgs))
 	for i := range e.Argv {

@@ -82,9 +82,9 @@ func (srv *Engine) configure(values map[string]string) error {
 func (srv *Engine) applyConfig() {
 	c := &srv.Config
 	srv.ACL.AllChannels = c.ACLPubSub == "allchannels"
-	srv.notify = classesOf(c.Notify)
-	if srv.notify&classChannels == 0 {
-		srv.notify = 0 // nowhere to publish to
+	srv.events.notify = classesOf(c.Notify)
+	if srv.events.notify&classChannels == 0 {
+		srv.events.notify = 0 // nowhere to publish to
 	}
 	srv.selectMemberEvents()
 	srv.limitMemory()
@@ -113,9 +113,9 @@ func (srv *Engine) applyConfig() {
 	l.Stream.MaxEntries = ClampInt(c.StreamNodeMaxEntries)
 	l.Stream.Idempotence.Seconds, l.Stream.Idempotence.Most = c.StreamIDMPDuration, c.StreamIDMPMaxsize
 	srv.level.Set(logLevel(c.Loglevel))
-	srv.nextIdle = 0
+	srv.Timers.nextIdle = 0
 	if c.Timeout != 0 {
-		srv.nextIdle = 1 // at once
+		srv.Timers.nextIdle = 1 // at once
 	}
 	srv.applyForwarding()
 }
@@ -132,7 +132,7 @@ func (srv *Engine) Reconfigure(next *config.Settings, given []string) (name, why
 	if err := checkForwardTo(next.ForwardTo); err != nil {
 		return "forward-to", err.Error()
 	}
-	if kinds, _ := metrics.ParseSlotKinds(next.ClusterSlotStats); kinds.Memory && !srv.SlotKinds.Memory {
+	if kinds, _ := metrics.ParseSlotKinds(next.ClusterSlotStats); kinds.Memory && !srv.Stats.SlotKinds.Memory {
 		return "cluster-slot-stats-enabled", errMemoryMetering
 	}
 	if next.KeyMemoryHistograms && !now.KeyMemoryHistograms {
@@ -147,13 +147,13 @@ func (srv *Engine) Reconfigure(next *config.Settings, given []string) (name, why
 	undo := func() {}
 	if tlsChanged := first(func(name string) bool { return strings.HasPrefix(name, "tls-") }); tlsChanged != "" {
 		var err error
-		if undo, err = srv.transport.ApplyTLS(next); err != nil {
+		if undo, err = srv.Transports.transport.ApplyTLS(next); err != nil {
 			srv.Log.Warn("CONFIG SET: cannot apply the TLS parameters", "error", err)
 			return tlsChanged, "Unable to update TLS configuration. Check server logs."
 		}
 	}
 	if next.Port != now.Port || next.Bind != now.Bind || next.TLSPort != now.TLSPort {
-		if err := srv.transport.Relisten(next); err != nil {
+		if err := srv.Transports.transport.Relisten(next); err != nil {
 			srv.Log.Warn("CONFIG SET: cannot listen", "error", err)
 			undo()
 			if next.Port == now.Port && next.TLSPort == now.TLSPort {

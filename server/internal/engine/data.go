@@ -14,6 +14,7 @@ import (
 	"github.com/zsetd/zsetd/server/archive"
 	"github.com/zsetd/zsetd/server/internal/engine/persist"
 	"github.com/zsetd/zsetd/server/internal/values/keyspace"
+	"github.com/zsetd/zsetd/server/rdb"
 )
 
 // ErrServerClosed is returned by Serve, ListenAndServe, Do, Ready and what Dialer
@@ -49,13 +50,13 @@ func (h *host) LockedNow(f func()) { (*Engine)(h).LockedNow(f) }
 func (h *host) Attempt(f func()) { (*Engine)(h).Attempt(f) }
 
 // Changes returns the number of changes of keys so far.
-func (h *host) Changes() int64 { return h.stats.Changes }
+func (h *host) Changes() int64 { return h.Stats.Changes }
 
 // Counted returns the number of these that INFO counts.
-func (h *host) Counted() int64 { return h.stats.Changes - h.stats.Uncounted }
+func (h *host) Counted() int64 { return h.Stats.Changes - h.Stats.Uncounted }
 
 // At returns the time of the turn.
-func (h *host) At() time.Time { return h.turn.At }
+func (h *host) At() time.Time { return h.Turn.At }
 
 // Clock returns the server's time.
 func (h *host) Clock() time.Time { return (*Engine)(h).Clock() }
@@ -69,18 +70,18 @@ func (h *host) Continue(s persist.Stream) { h.Replication.Continue(s) }
 // Loaded is called when the data have been loaded.
 func (h *host) Loaded() {
 	(*Engine)(h).loadLibraries()
-	h.MemoryState.MoreToEvict = h.Config.Maxmemory != 0 // the timer checks the limit
+	h.Memory.MoreToEvict = h.Config.Maxmemory != 0 // the timer checks the limit
 }
 
 // Durable resumes the sessions whose changes are on the disk, and returns their number.
 func (h *host) Durable() (released int) {
 	waiting := len(h.withheld)
 	h.withheld = slices.DeleteFunc(h.withheld, func(s *Session) bool {
-		if !h.Keeper.Saved(s.withheldFor) && h.Keeper.Always() {
+		if !h.Keeper.Saved(s.Stall.withheldFor) && h.Keeper.Always() {
 			return false
 		}
-		s.withheld = false
-		if s.Blocked == nil && s.postponed == nil && !s.awaitsReplies() {
+		s.Stall.withheld = false
+		if s.Stall.Blocked == nil && s.Stall.postponed == nil && !s.awaitsReplies() {
 			s.resume()
 		} else {
 			s.pending()
@@ -94,7 +95,7 @@ func (h *host) Durable() (released int) {
 // Failed ends the sessions that wait for a confirmation which cannot be given.
 func (h *host) Failed() {
 	for _, s := range h.withheld {
-		s.withheld = false
+		s.Stall.withheld = false
 		s.Kill()
 	}
 	h.withheld = nil
@@ -102,12 +103,12 @@ func (h *host) Failed() {
 
 // withhold withholds the output of s until the next checkpoint is on the disk.
 func (srv *Engine) withhold(s *Session) {
-	if !s.withheld {
-		s.withheld = true
+	if !s.Stall.withheld {
+		s.Stall.withheld = true
 		srv.withheld = append(srv.withheld, s)
 	}
-	s.withheldFor = srv.Keeper.Epoch()
-	s.Stalled.Store(true)
+	s.Stall.withheldFor = srv.Keeper.Epoch()
+	s.Stall.Stalled.Store(true)
 }
 
 // WithheldSessions returns how many sessions wait for a checkpoint.
@@ -117,7 +118,7 @@ func (srv *Engine) WithheldSessions() int { return len(srv.withheld) }
 // any client is notified of them.
 func (srv *Engine) withholds() bool {
 	k := srv.Keeper
-	return k.Always() && srv.Keys.Sequence() != srv.sequence && (k.Failed == nil || srv.Config.StopWrites)
+	return k.Always() && srv.Keys.Sequence() != srv.Turn.sequence && (k.Failed == nil || srv.Config.StopWrites)
 }
 
 // SaveNow writes everything that is not on the disk yet. The lock is held.
@@ -125,7 +126,7 @@ func (srv *Engine) SaveNow() error {
 	if err := srv.Keeper.SaveNow(); err != nil {
 		return err
 	}
-	srv.sequence = srv.Keys.Sequence() // replies to earlier changes need not wait: see holds
+	srv.Turn.sequence = srv.Keys.Sequence() // replies to earlier changes need not wait: see holds
 	return nil
 }
 
@@ -138,18 +139,18 @@ func (srv *Engine) savesAtEnd(f stopFlags) bool {
 // closeKeeper writes the last changes, if the save rules or the options of the
 // shutdown ask for that, and closes the file. Only the first call has an effect.
 func (srv *Engine) closeKeeper() error {
-	srv.keeperClosed.Do(func() {
+	srv.Ending.keeperClosed.Do(func() {
 		srv.Mu.Lock()
-		flags := srv.Ending
+		flags := srv.Ending.Flags
 		save := srv.savesAtEnd(flags)
 		srv.Mu.Unlock()
-		srv.keeperErr = srv.Keeper.Close(save)
-		if srv.keeperErr != nil && flags.force {
-			srv.Log.Error("cannot save the data; stopping anyway because of FORCE", "error", srv.keeperErr)
-			srv.keeperErr = nil
+		srv.Ending.keeperErr = srv.Keeper.Close(save)
+		if srv.Ending.keeperErr != nil && flags.force {
+			srv.Log.Error("cannot save the data; stopping anyway because of FORCE", "error", srv.Ending.keeperErr)
+			srv.Ending.keeperErr = nil
 		}
 	})
-	return srv.keeperErr
+	return srv.Ending.keeperErr
 }
 
 // Reload replaces the data by the content of the file, or without flush adds it to
@@ -186,7 +187,7 @@ func (srv *Engine) Reload(write, flush, merge bool) error {
 		return err
 	}
 	if flush {
-		srv.Scope.Flushed()
+		srv.Turn.Scope.Flushed()
 	}
 	if flush && k.Path != "" {
 		srv.Keys.Adopt(loaded)
@@ -283,4 +284,14 @@ func (r contextReader) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	return r.r.Read(p)
+}
+
+// Codec returns the codec of Redis's format of values.
+func (srv *Engine) Codec() *rdb.Codec {
+	if srv.rdb == nil {
+		srv.rdb = rdb.NewCodec(&srv.Keys.Limits)
+	}
+	srv.rdb.Uncompressed = !srv.Config.Compression
+	srv.rdb.AnyVersion = srv.Config.RDBVersionCheck == "relaxed"
+	return srv.rdb
 }

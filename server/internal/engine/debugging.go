@@ -10,7 +10,7 @@ type Debugging struct {
 }
 
 // debugged reports whether each single command is run by runDebugged.
-func (srv *Engine) debugged() bool { return srv.Checked || srv.Keys.HasLazyFields() }
+func (srv *Engine) debugged() bool { return srv.Timers.Checked || srv.Keys.HasLazyFields() }
 
 // runDebugged is the execution of a handler while keyspace.LazyFields is on or all data are
 // verified after each command. A violation of an invariant is a bug, so it panics.
@@ -20,7 +20,7 @@ func (c *Call) runDebugged(cmd *Command, args [][]byte) {
 	cmd.Run(c)
 	c.RemoveEmpty()
 	keys.UseFields(keyspace.FieldsStay, nil)
-	if c.Engine.Checked {
+	if c.Engine.Timers.Checked {
 		if err := keys.Check(); err != nil {
 			panic("BUG: after " + cmd.Name + ": " + err.Error())
 		}

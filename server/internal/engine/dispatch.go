@@ -11,27 +11,27 @@ import (
 // Redis's order, then the command.
 func (s *Session) Exec(argv [][]byte) {
 	srv := s.Engine
-	s.lastUsed = srv.At
+	s.Activity.lastUsed = srv.Turn.At
 	mark := s.Out.Len()
-	outer, replied := srv.Scope.enter(s, mark), s.replied()
-	s.replying = true
+	outer, replied := srv.Turn.Scope.enter(s, mark), s.replied()
+	s.Queue.replying = true
 	s.dispatch(argv)
-	srv.Scope.apply()
-	s.replying = false
-	srv.Scope.leave(outer)
-	if s.last == nil || s.last.mayChangeChecks() {
-		srv.applyingKnown = false
+	srv.Turn.Scope.apply()
+	s.Queue.replying = false
+	srv.Turn.Scope.leave(outer)
+	if s.Activity.last == nil || s.Activity.last.mayChangeChecks() {
+		srv.checks.known = false
 	}
-	if s.cache != nil && !s.Multi && (s.last == nil || !s.last.KeepsCaching) {
+	if s.cache != nil && !s.Transaction.Multi && (s.Activity.last == nil || !s.Activity.last.KeepsCaching) {
 		s.cache.Caching = false
 	}
-	if s.Replies != ReplyOn && s.Blocked == nil && s.postponed == nil {
+	if s.Modes.Replies != ReplyOn && s.Stall.Blocked == nil && s.Stall.postponed == nil {
 		s.suppressReply(mark)
 	}
-	if s.Replica && s.replied() > replied {
-		srv.Replication.Replied(s, s.last, mark)
+	if s.Modes.Replica && s.replied() > replied {
+		srv.Replication.Replied(s, s.Activity.last, mark)
 	}
-	if s.held != nil {
+	if s.Queue.held != nil {
 		s.sendHeld()
 	}
 }
@@ -41,7 +41,7 @@ func (s *Session) dispatch(argv [][]byte) {
 	srv := s.Engine
 	cmd, names := srv.Table.Find(argv)
 	if srv.Config.Valkey() && s.mustLogIn() && (cmd == nil || !cmd.Spec.Flags().Has(protocol.NoAuth)) && !isHTTP(argv[0]) {
-		s.last = cmd
+		s.Activity.last = cmd
 		s.refuse(cmd, errNoAuth) // before all other errors
 		return
 	}
@@ -51,16 +51,16 @@ func (s *Session) dispatch(argv [][]byte) {
 			s.Kill()
 			return
 		}
-		s.last = nil
+		s.Activity.last = nil
 		s.refuse(nil, srv.unknownCommand(argv))
 		return
 	}
-	s.last = cmd
+	s.Activity.last = cmd
 	if cmd.Run == nil || cmd.ByArg != nil && len(argv) > 1 {
 		if len(argv) == 1 {
 			s.refuse(cmd, WrongArity(cmd.Name))
 		} else {
-			s.last = nil
+			s.Activity.last = nil
 			s.refuse(nil, "ERR unknown subcommand '"+Clip(argv[1], 128)+"'. Try "+strings.ToUpper(string(argv[0]))+" HELP.")
 		}
 		return
@@ -70,7 +70,7 @@ func (s *Session) dispatch(argv [][]byte) {
 		return
 	}
 	flags := cmd.Spec.Flags()
-	for _, k := range srv.applyingChecks() {
+	for _, k := range srv.checks.apply(srv) {
 		if k.concerns(flags) && k.applies(s) && k.stops(s, cmd, argv, names) {
 			return
 		}
@@ -84,15 +84,15 @@ func (c *Command) arityOK(n int) bool { return n == c.Arity || c.Arity < 0 && n 
 // refuse replies an error in place of running a command; cmd is nil if no command
 // was found. A transaction that is being queued will fail.
 func (s *Session) refuse(cmd *Command, msg string) {
-	if cmd != nil && !s.countsApart(cmd) {
+	if cmd != nil && !s.Peer.countsApart(cmd) {
 		cmd.Stats.Rejected++
 	}
 	switch {
 	case cmd != nil && cmd.RunsQueue:
 		msg = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(msg, "ERR ")
 		s.discard()
-	case s.Multi:
-		s.aborted = true
+	case s.Transaction.Multi:
+		s.Transaction.aborted = true
 	}
 	s.replyError(msg)
 	s.countError(cmd, msg)
@@ -129,9 +129,9 @@ func isHTTP(name []byte) bool {
 // warnOfHTTP logs that a client speaks HTTP, at most once a minute: such an attack
 // sends many requests.
 func (srv *Engine) warnOfHTTP(s *Session) {
-	if !srv.warnedOfHTTP.IsZero() && srv.At.Sub(srv.warnedOfHTTP) < time.Minute {
+	if !srv.Clients.warnedOfHTTP.IsZero() && srv.Turn.At.Sub(srv.Clients.warnedOfHTTP) < time.Minute {
 		return
 	}
-	srv.warnedOfHTTP = srv.At
-	srv.Log.Warn("closing client: it sends HTTP, perhaps because a web page makes a browser attack the server", "client", s.Addr)
+	srv.Clients.warnedOfHTTP = srv.Turn.At
+	srv.Log.Warn("closing client: it sends HTTP, perhaps because a web page makes a browser attack the server", "client", s.Peer.Addr)
 }

@@ -58,10 +58,10 @@ func (srv *Engine) Do(ctx context.Context, args ...any) (reply any, err error) {
 	if err := srv.Ready(ctx); err != nil {
 		return nil, err
 	}
-	if !srv.enterCall() {
+	if !srv.Ending.enterCall() {
 		return nil, srv.closedError()
 	}
-	defer srv.running.Done()
+	defer srv.Ending.running.Done()
 	out, err := srv.direct(ctx, argv)
 	if out == nil {
 		return nil, err
@@ -78,13 +78,13 @@ func (srv *Engine) Do(ctx context.Context, args ...any) (reply any, err error) {
 
 // enterCall registers a call of Do, which Close and Shutdown wait for before they
 // save. It returns false if the server is stopping.
-func (srv *Engine) enterCall() bool {
-	srv.lifecycle.Lock()
-	defer srv.lifecycle.Unlock()
-	if srv.stopping {
+func (e *ending) enterCall() bool {
+	e.lifecycle.Lock()
+	defer e.lifecycle.Unlock()
+	if e.stopping {
 		return false
 	}
-	srv.running.Add(1)
+	e.running.Add(1)
 	return true
 }
 
@@ -106,14 +106,14 @@ func (srv *Engine) direct(ctx context.Context, argv [][]byte) (out []byte, err e
 		}
 	}()
 	done, out, ending := s.Turn([][][]byte{argv}, nil)
-	stopped := srv.Stopped
+	stopped := srv.Ending.Stopped
 	for out == nil && !ending || done == 0 {
 		if stopped == nil && s.WaitsForOthers() {
 			return nil, srv.closedError()
 		}
 		select {
 		case <-woken:
-		case <-srv.broken:
+		case <-srv.fault.broken:
 			return nil, srv.closedError()
 		case <-stopped:
 			stopped = nil // a command that waits only for the file still completes
@@ -121,7 +121,7 @@ func (srv *Engine) direct(ctx context.Context, argv [][]byte) (out []byte, err e
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		if done == 0 && !s.Stalled.Load() {
+		if done == 0 && !s.Stall.Stalled.Load() {
 			done, out, ending = s.Turn([][][]byte{argv}, nil)
 			continue
 		}
@@ -144,7 +144,7 @@ func (srv *Engine) newDirect(p Peer, apart bool) (s *Session) {
 	defer srv.Mu.Unlock()
 	srv.addSession(&s, p)
 	s.SetOwner()
-	s.direct, s.Apart = true, apart
+	s.Modes.direct, s.Peer.Apart = true, apart
 	s.Out.SetVersion(3)
 	s.Weigh()
 	return s
@@ -157,16 +157,16 @@ func (s *Session) leave() (out []byte) {
 	srv := s.Engine
 	srv.Mu.Lock()
 	switch {
-	case !srv.Busy:
+	case !srv.Scripting.Busy:
 		srv.locked(func() { out = s.remove() })
-	case s.Blocked == nil && s.postponed == nil && !s.blockedUpstream():
+	case s.Stall.Blocked == nil && s.Stall.postponed == nil && !s.blockedUpstream():
 		srv.guarded(func() { out = s.remove() })
 		srv.unlock()
 	default:
-		srv.running.Add(1)
+		srv.Ending.running.Add(1)
 		srv.Mu.Unlock()
 		go func() {
-			defer srv.running.Done()
+			defer srv.Ending.running.Done()
 			srv.Attempt(func() { s.Close() })
 		}()
 	}
@@ -192,7 +192,7 @@ func (caller) Untaken() int64 { return 0 }
 func (s *Session) noReply() error {
 	srv := s.Engine
 	srv.Mu.Lock()
-	failed, killed, stopping := srv.Keeper.Failed, s.End == Killed, srv.closed
+	failed, killed, stopping := srv.Keeper.Failed, s.End == Killed, srv.Ending.closed
 	srv.Mu.Unlock()
 	switch {
 	case stopping || !killed: // SHUTDOWN never replies

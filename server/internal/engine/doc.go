@@ -1,8 +1,35 @@
 // Package engine executes commands: the lock, turns, commit scopes, dispatch, sessions,
-// blocked clients, publish/subscribe, tracking, expiry and eviction. It has no handlers of data commands and no transports: [New] receives them
-// from the packages above it, as [Parts]. Its users are those of package acl (users.go),
-// its parameters those of package config (configure.go), and the data file is kept by
-// package persist (data.go).
+// blocked clients, publish/subscribe, tracking, expiry and eviction. It has no handlers of data
+// commands and no transports: [New] receives them from the packages above it, as [Parts].
+//
+// # Parts
+//
+// Engine and Session hold parts by name. What a part can do with its own state is a method of
+// the part; what needs several parts is a method of Engine or Session, in the file of the part
+// that it is about.
+//
+//	Engine.Turn         the state of one lock hold, with its commit scope (turn.go, unit.go)
+//	Engine.checks       the conditions that a command passes before it runs (checks.go)
+//	Engine.Clients      the sessions, the memory of all clients (clients.go, clientmemory.go)
+//	Engine.PubSub       channels and patterns (pubsub.go, package subscription)
+//	Engine.Tracking     keys in the caches of clients (tracking.go, package tracking)
+//	Engine.events       which keyspace events have listeners (notify.go)
+//	Engine.Waits        watched keys, blocked commands (waiting.go)
+//	Engine.Timers       the one timer, and what it is set for (timer.go)
+//	Engine.Pauses       commands that CLIENT PAUSE or a backlog holds back (pause.go, backlog.go)
+//	Engine.Memory       maxmemory and eviction (maxmemory.go, evict.go)
+//	Engine.Freeing      garbage that has been made (lazyfree.go)
+//	Engine.Scripting    scripts and function libraries (script_run.go)
+//	Engine.Stats        counters (stats.go, meter.go, package metrics)
+//	Engine.Replica      the state of a server that follows another (following.go)
+//	Engine.Forwarding   commands that another server answers (forward.go)
+//	Engine.Ending       the shutdown (shutdown.go, stopwait.go)
+//	Engine.Transports   listeners and connections (transport.go, loop.go)
+//	Engine.ACL, Config, Keys, Keeper   packages acl, config, keyspace and persist
+//	Session.Queue       replies and messages on their way out (outputqueue.go)
+//	Session.Transaction MULTI and WATCH (transaction.go)
+//	Session.Stall       what the session waits for (pause.go)
+//	Session.Login, Modes, Activity, Peer, Weight   session.go, timer.go, clientmemory.go
 //
 // # One lock
 //

@@ -30,82 +30,60 @@ import (
 // Engine is the keyspace, the command table, and the sessions of its clients.
 // Create one with [New]. Methods that lock it say so; the caller of others holds the lock.
 type Engine struct {
-	identity
-	logging
-	commands
+	Identity identity
 
-	lock // guards the fields that have no note
-	turn
-	Time *clock.Clock
-
-	parameters
-	dataset
-	persistence
-	Replication Replication
-	following
-	forwarding
-	memory
-
-	clients
-	ACL *acl.List
-	pubsub
-	Tracking tracking.Table[*Session]
-
-	waits
-	timers
-	pauses
-	notifications
-
-	Scripting scripting
-	stats
-
-	ending
-	transports
-}
-
-// logging is where the server logs to.
-type logging struct {
-	Log   *slog.Logger
-	level *slog.LevelVar
-
+	Log       *slog.Logger
+	level     *slog.LevelVar
 	callbacks callbacks
-}
 
-// commands are the rows of all commands, and the checks before they run.
-type commands struct {
+	Mu    mainLock // guards the fields that have no note
+	fault fault
+	Turn  turn
+	Time  *clock.Clock
+
 	Table            *table
-	checks           []check                                                    // in the order in which dispatch asks them
+	checks           checks
 	compileLibraries func(*Engine, *keyspace.Keyspace, LibraryLimits) Functions // see Parts
 
-	applying      []*check // see applyingChecks
-	applyingKnown bool
-}
-
-// parameters are the values of the parameters.
-type parameters struct {
 	Config config.Settings
 	limits limitsPointer // those that are read without the lock
-}
+	ACL    *acl.List
 
-// dataset is the data, and how they are encoded for others.
-type dataset struct {
-	Keys    *keyspace.Keyspace
-	RDB     *rdb.Codec // see codec
-	Rand    *mrand.Rand
-	Cluster *Cluster // the slots of the node; nil without a cluster
+	Keys       *keyspace.Keyspace
+	rdb        *rdb.Codec // see Codec
+	Rand       *mrand.Rand
+	Cluster    *Cluster // the slots of the node; nil without a cluster
+	prefetched uint64   // keeps the compiler from removing reads; see prefetchElements
 
-	prefetched uint64 // keeps the compiler from removing reads; see prefetchElements
-}
-
-// persistence is the data file, and the sessions that wait for it.
-type persistence struct {
 	Keeper   *persist.Keeper
 	withheld []*Session // their replies wait for a checkpoint
+
+	Replication Replication
+	Replica     following
+	Forwarding  forwarding
+
+	Memory  memoryLimit
+	Freeing freeing
+
+	Clients  clients
+	PubSub   pubsub
+	Tracking tracking.Table[*Session]
+	events   notifications
+
+	Waits  waits
+	Timers timers
+	Pauses pauses
+
+	Scripting scripting
+	Stats     stats
+
+	Ending     ending
+	Transports transports
 }
 
 // ending is the state of the shutdown.
 type ending struct {
-	Ending   stopFlags // how SHUTDOWN or a signal ends the server
+	Flags    stopFlags // how SHUTDOWN or a signal ends the server
 	stopWait *stopWait // nil unless that waits for replicas
 	closed   bool      // stopping
 
@@ -193,20 +171,20 @@ func New(o Options, p Parts) (*Engine, error) {
 	if p.Replication != nil {
 		srv.Replication = p.Replication(srv)
 	}
-	srv.Keys.Standby(srv.Following.Load())
+	srv.Keys.Standby(srv.Replica.Following.Load())
 	srv.applyConfig()
 	srv.SetClock(srv.Clock())
-	srv.timer = time.AfterFunc(math.MaxInt64, srv.OnTimer)
-	srv.written.New = func() any { return new([blockSize]byte) }
-	srv.sampled[0].at = srv.At
-	srv.StartMemory = max(leastMemory, UsedMemory()-before) // the collector may have run meanwhile
+	srv.Timers.timer = time.AfterFunc(math.MaxInt64, srv.OnTimer)
+	srv.Clients.written.New = func() any { return new([blockSize]byte) }
+	srv.Stats.sampled[0].at = srv.Turn.At
+	srv.Identity.StartMemory = max(leastMemory, UsedMemory()-before) // the collector may have run meanwhile
 	srv.logStart()
-	srv.NotePeak(srv.StartMemory)
+	srv.Stats.NotePeak(srv.Identity.StartMemory, srv.Turn.At)
 	srv.Keeper = persist.New(persist.Options{
-		Keys: srv.Keys, Settings: &srv.Config, Log: srv.Log, Start: srv.Start, Disk: o.Machine.Disk,
+		Keys: srv.Keys, Settings: &srv.Config, Log: srv.Log, Start: srv.Identity.Start, Disk: o.Machine.Disk,
 	}, (*host)(srv))
 	if err := srv.Keeper.Open(); err != nil { // from here on the server is in concurrent use
-		srv.timer.Stop()
+		srv.Timers.timer.Stop()
 		return nil, err
 	}
 	srv.Replication.Start()
@@ -217,8 +195,8 @@ func New(o Options, p Parts) (*Engine, error) {
 func (srv *Engine) logStart() {
 	own, _, _ := process.Build()
 	args := []any{"version", own, "redis_version", process.RedisVersion, "pid", os.Getpid()}
-	if srv.ConfigFile != "" {
-		args = append(args, "config", srv.ConfigFile)
+	if srv.Identity.ConfigFile != "" {
+		args = append(args, "config", srv.Identity.ConfigFile)
 	}
 	if c := &srv.Config; c.Dbfilename != "" {
 		path := filepath.Join(c.Dir, c.Dbfilename)
@@ -237,20 +215,22 @@ const leastMemory = 512 << 10
 func configured(o Options, p Parts) (*Engine, error) {
 	t := NewTable(p.Commands)
 	srv := &Engine{
-		logging:    logging{Log: o.Logger, level: o.LogLevel},
-		commands:   commands{Table: t, compileLibraries: p.Libraries},
-		parameters: parameters{Config: config.Defaults()},
-		dataset:    dataset{Rand: mrand.New(mrand.NewPCG(mrand.Uint64(), mrand.Uint64()))},
-		forwarding: forwarding{newForwarder: p.Forwarder},
-		Scripting:  scripting{MemoryLimit: defaultScriptMemory, LoadTime: defaultLoadTime},
-		identity:   identity{RunID: RandomID(), ReplID: RandomID(), ReplID2: NoReplID, Repl2End: -1, ConfigFile: o.ConfigFile},
-		Time:       clock.New(),
-		lock:       lock{broken: make(chan struct{}), closedAfterPanic: make(chan struct{})},
-		clients:    clients{Sessions: map[int64]*Session{}, Monitors: map[*Session]struct{}{}},
-		waits:      waits{Watched: map[WaitKey]map[*Session]struct{}{}, Waiting: map[WaitKey]*queue{}},
-		timers:     timers{timerAt: math.MaxInt64, NextExpiry: math.MaxInt64, Debugging: Debugging{ActiveExpire: true}},
-		ACL:        acl.New(t.Access),
-		ending:     ending{Stopped: make(chan struct{})},
+		Log:              o.Logger,
+		level:            o.LogLevel,
+		Table:            t,
+		compileLibraries: p.Libraries,
+		Config:           config.Defaults(),
+		Rand:             mrand.New(mrand.NewPCG(mrand.Uint64(), mrand.Uint64())),
+		Forwarding:       forwarding{newForwarder: p.Forwarder},
+		Scripting:        scripting{MemoryLimit: defaultScriptMemory, LoadTime: defaultLoadTime},
+		Identity:         identity{RunID: RandomID(), ReplID: RandomID(), ReplID2: NoReplID, Repl2End: -1, ConfigFile: o.ConfigFile},
+		Time:             clock.New(),
+		fault:            fault{broken: make(chan struct{}), closed: make(chan struct{})},
+		Clients:          clients{Sessions: map[int64]*Session{}, Monitors: map[*Session]struct{}{}},
+		Waits:            waits{Watched: map[WaitKey]map[*Session]struct{}{}, Waiting: map[WaitKey]*queue{}},
+		Timers:           timers{timerAt: math.MaxInt64, NextExpiry: math.MaxInt64, Debugging: Debugging{ActiveExpire: true}},
+		ACL:              acl.New(t.Access),
+		Ending:           ending{Stopped: make(chan struct{})},
 	}
 	for _, k := range commandChecks() {
 		srv.addCheck(k)
@@ -266,10 +246,10 @@ func configured(o Options, p Parts) (*Engine, error) {
 	if o.Machine.Clock != nil {
 		srv.Time.Read(*o.Machine.Clock)
 	}
-	srv.Start = srv.Time.Start()
-	srv.Scope.srv = srv
-	srv.idle.L = &srv.Mu
-	srv.encoded[1].SetVersion(3)
+	srv.Identity.Start = srv.Time.Start()
+	srv.Turn.Scope.srv = srv
+	srv.Scripting.idle.L = &srv.Mu
+	srv.PubSub.encoded[1].SetVersion(3)
 	values, err := named(o.Config)
 	if err != nil {
 		return nil, err
@@ -284,7 +264,7 @@ func configured(o Options, p Parts) (*Engine, error) {
 	if err := srv.loadUsers(values["user"]); err != nil {
 		return nil, err
 	}
-	if srv.transport, err = p.Transport(srv); err != nil {
+	if srv.Transports.transport, err = p.Transport(srv); err != nil {
 		return nil, err
 	}
 	return srv, nil
@@ -305,7 +285,7 @@ func (srv *Engine) logIgnored(values map[string]string) {
 // After Close or Shutdown it returns ErrServerClosed, unless the file could not be
 // loaded.
 func (srv *Engine) Ready(ctx context.Context) error {
-	if e := srv.fault.Load(); e != nil {
+	if e := srv.fault.first.Load(); e != nil {
 		return e
 	}
 	select {
@@ -313,13 +293,13 @@ func (srv *Engine) Ready(ctx context.Context) error {
 		if err := srv.Keeper.LoadError(); err != nil {
 			return err
 		}
-	case <-srv.Stopped:
+	case <-srv.Ending.Stopped:
 		return srv.closedError()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	select {
-	case <-srv.Stopped:
+	case <-srv.Ending.Stopped:
 		return srv.closedError()
 	default:
 		return nil
@@ -328,7 +308,7 @@ func (srv *Engine) Ready(ctx context.Context) error {
 
 // SetClock fixes the time for the commit scopes to come.
 func (srv *Engine) SetClock(t time.Time) {
-	srv.At, srv.Instant = t, t.UnixMicro()
+	srv.Turn.At, srv.Turn.Instant = t, t.UnixMicro()
 	srv.Keys.SetNow(t.UnixMilli())
 }
 
@@ -355,7 +335,7 @@ func (srv *Engine) Advance(d time.Duration) error {
 	for {
 		srv.OnTimer()
 		srv.Mu.Lock()
-		due := srv.Sweeps() && srv.NextExpiry <= srv.Clock().UnixMilli() || srv.HasDelayed()
+		due := srv.Sweeps() && srv.Timers.NextExpiry <= srv.Clock().UnixMilli() || srv.Pauses.HasDelayed()
 		srv.Mu.Unlock()
 		if !due {
 			return nil
@@ -377,33 +357,33 @@ func (srv *Engine) check() error {
 		return err
 	}
 	watches, waits, waiters := 0, 0, 0
-	for _, s := range srv.Sessions {
-		watches += len(s.watches)
-		if w := s.Blocked; w != nil {
+	for _, s := range srv.Clients.Sessions {
+		watches += len(s.Transaction.watches)
+		if w := s.Stall.Blocked; w != nil {
 			waiters++
 			waits += len(w.positions)
 		}
-		if s.postponed != nil {
+		if s.Stall.postponed != nil {
 			waiters++
 		}
 	}
-	for _, s := range srv.Watched {
+	for _, s := range srv.Waits.Watched {
 		watches -= len(s)
 	}
-	for _, q := range srv.Waiting {
+	for _, q := range srv.Waits.Waiting {
 		for _, l := range q.Groups {
 			waits -= l.Waiters.Len()
 		}
 	}
-	if err := srv.PubSub.Check(maps.Values(srv.Sessions)); err != nil {
+	if err := srv.PubSub.Table.Check(maps.Values(srv.Clients.Sessions)); err != nil {
 		return err
 	}
-	if err := srv.Tracking.Check(maps.Values(srv.Sessions)); err != nil {
+	if err := srv.Tracking.Check(maps.Values(srv.Clients.Sessions)); err != nil {
 		return err
 	}
-	if watches != 0 || waits != 0 || waiters != srv.BlockedClients {
+	if watches != 0 || waits != 0 || waiters != srv.Stats.BlockedClients {
 		return fmt.Errorf("the indexes of the server do not match its sessions: they differ by %d watched keys, %d awaited keys, %d blocked clients",
-			watches, waits, waiters-srv.BlockedClients)
+			watches, waits, waiters-srv.Stats.BlockedClients)
 	}
 	return nil
 }

@@ -92,8 +92,8 @@ func (srv *Engine) Worst() (*keyspace.DB, *keyspace.Entry) {
 	case "allkeys-random", "volatile-random":
 		return srv.anyKey(volatile)
 	}
-	p, picked := &srv.MemoryState.evictor.pool, srv.MemoryState.evictor.picked
-	defer func() { srv.MemoryState.evictor.picked = picked[:0] }()
+	p, picked := &srv.Memory.evictor.pool, srv.Memory.evictor.picked
+	defer func() { srv.Memory.evictor.picked = picked[:0] }()
 	for {
 		keys := 0
 		for _, db := range srv.Keys.DBs() {
@@ -138,7 +138,7 @@ func (srv *Engine) soonest() (of *keyspace.DB, first *keyspace.Entry) {
 
 // anyKey returns a random key, from each database in turn.
 func (srv *Engine) anyKey(volatile bool) (*keyspace.DB, *keyspace.Entry) {
-	next := &srv.MemoryState.evictor.next
+	next := &srv.Memory.evictor.next
 	dbs := srv.Keys.DBs()
 	for range dbs {
 		db := dbs[*next]
@@ -156,11 +156,11 @@ const evictionCheck = 16
 // evict evicts keys until memory is below the limit, and reports whether that has
 // succeeded or continues: if the time of a step is up, the timer continues.
 func (srv *Engine) evict() bool {
-	m := &srv.MemoryState
+	m := &srv.Memory
 	if srv.Config.MaxmemoryPolicy == "noeviction" {
 		return false
 	}
-	u := &srv.Scope
+	u := &srv.Turn.Scope
 	defer u.leave(u.enter(nil, u.mark)) // the next command's client has not caused the eviction
 	start, limit, freed := srv.Clock(), srv.Config.EvictionTime(), 0
 	m.MoreToEvict = false
@@ -183,7 +183,7 @@ func (srv *Engine) evict() bool {
 		u.Commit()
 		took := srv.Clock().Sub(start)
 		if limit := srv.Config.LatencyMonitorThreshold; limit > 0 && took.Milliseconds() >= limit {
-			srv.Latency.Add("eviction-cycle", srv.At, took)
+			srv.Stats.Latency.Add("eviction-cycle", srv.Turn.At, took)
 		}
 	}
 	if done {
@@ -195,6 +195,6 @@ func (srv *Engine) evict() bool {
 // EvictKey evicts a key.
 func (srv *Engine) EvictKey(db *keyspace.DB, e *keyspace.Entry) {
 	db.Evict(e)
-	srv.EvictedKeys++
-	srv.Scope.changed(db.ID(), e.Key(), classEvicted, "evicted")
+	srv.Stats.EvictedKeys++
+	srv.Turn.Scope.changed(db.ID(), e.Key(), classEvicted, "evicted")
 }

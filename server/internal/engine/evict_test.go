@@ -44,7 +44,7 @@ func evicting(t *testing.T, policy string, room int64) (*enginetest.Server, func
 
 // evicted returns how many keys were.
 func evicted(srv *enginetest.Server) (n int64) {
-	srv.Locked(func() { n = srv.EvictedKeys })
+	srv.Locked(func() { n = srv.Stats.EvictedKeys })
 	return n
 }
 
@@ -226,7 +226,7 @@ func TestEvictionOfMuch(t *testing.T) {
 	if refused > 0 {
 		t.Errorf("%d commands were refused", refused)
 	}
-	enginetest.Until(t, srv, "the limit to be kept", func() bool { return !srv.MemoryState.MoreToEvict && srv.InUse() <= srv.Config.Maxmemory })
+	enginetest.Until(t, srv, "the limit to be kept", func() bool { return !srv.Memory.MoreToEvict && srv.InUse() <= srv.Config.Maxmemory })
 	srv.Locked(func() {
 		// Half the memory holds two fifths of the keys: the table keeps its size.
 		if n := srv.Keys.DB(0).Len(); n < keys*35/100 {
@@ -273,8 +273,8 @@ func TestEvictedKeysAreGoneForGood(t *testing.T) {
 		}
 		want := map[string]bool{}
 		srv.Locked(func() {
-			if srv.EvictedKeys < 1000 {
-				t.Errorf("only %d keys were evicted", srv.EvictedKeys)
+			if srv.Stats.EvictedKeys < 1000 {
+				t.Errorf("only %d keys were evicted", srv.Stats.EvictedKeys)
 			}
 			for e := range srv.Keys.DB(0).All() {
 				want[strings.Clone(e.Key())] = true
@@ -348,7 +348,7 @@ func TestInvalidationsDoNotEvict(t *testing.T) {
 	for i := range 50 {
 		do("SET", key(keys-1), i)
 		srv.Mu.Lock()
-		srv.MemoryState.NonKeyBytesAt = time.Time{} // as when time has passed
+		srv.Memory.NonKeyBytesAt = time.Time{} // as when time has passed
 		srv.Mu.Unlock()
 	}
 	if n := do("DBSIZE").(int64); n < 200 || n >= keys {
@@ -394,14 +394,14 @@ func TestClientsGoBeforeKeys(t *testing.T) {
 					clients = append(clients, c)
 				}
 				var before int64
-				srv.Locked(func() { before = srv.EvictedClients })
+				srv.Locked(func() { before = srv.Stats.EvictedClients })
 				for end, now := time.Now().Add(time.Minute), before; now == before; {
 					if time.Now().After(end) {
 						t.Fatal("no client is disconnected")
 					}
 					operator.Send(message)
 					operator.Reply()
-					srv.Locked(func() { now = srv.EvictedClients })
+					srv.Locked(func() { now = srv.Stats.EvictedClients })
 				}
 				operator.Send("PING\r\n")
 				operator.Expect("PONG")
@@ -448,8 +448,8 @@ func TestExemptClients(t *testing.T) {
 		t.Errorf("ECHO: %d bytes", len(got))
 	}
 	srv.Locked(func() {
-		if srv.EvictedClients != 0 {
-			t.Errorf("%d clients are closed", srv.EvictedClients)
+		if srv.Stats.EvictedClients != 0 {
+			t.Errorf("%d clients are closed", srv.Stats.EvictedClients)
 		}
 	})
 }

@@ -21,11 +21,11 @@ func (c *Call) execute(cmd *Command, argv [][]byte, names int, db *keyspace.DB, 
 	s := c.Session
 	c.Args = protocol.NewArgs(argv[names:])
 	c.Command, c.Argv, c.DB, c.mark, c.secret, c.Counted, c.Invented, c.stillBlocked = cmd, argv, db, mark, nil, false, false, false
-	c.Engine.Keys.NoTouch = s.NoTouch && !cmd.Touches || c.Engine.MemoryState.byChange
-	apart, hits, misses := s.Apart && s.countsApart(cmd) && !cmd.RunsQueue, int64(0), int64(0)
+	c.Engine.Keys.NoTouch = s.Modes.NoTouch && !cmd.Touches || c.Engine.Memory.byChange
+	apart, hits, misses := s.Peer.Apart && s.Peer.countsApart(cmd) && !cmd.RunsQueue, int64(0), int64(0)
 	if apart {
 		c.Engine.Keys.NoTouch = true
-		hits, misses = c.Engine.Hits(), c.Engine.KeyspaceMisses
+		hits, misses = c.Engine.Hits(), c.Engine.Stats.KeyspaceMisses
 	}
 	if c.Engine.debugged() {
 		c.runDebugged(cmd, argv[names:])
@@ -46,47 +46,47 @@ func (c *Call) execute(cmd *Command, argv [][]byte, names int, db *keyspace.DB, 
 
 // run executes a command of a client, alone or in EXEC.
 func (s *Session) run(cmd *Command, argv [][]byte, names int) {
-	mark, start := s.Out.Len(), s.Engine.At
+	mark, start := s.Out.Len(), s.Engine.Turn.At
 	s.Call.execute(cmd, argv, names, s.DB, mark)
 	s.Engine.recordCall(&s.Call, start)
-	if s.Engine.meters() && s.Blocked == nil && !s.countsApart(cmd) {
-		s.meter(cmd, argv, mark, s.Engine.At.Sub(start))
+	if s.Engine.meters() && s.Stall.Blocked == nil && !s.Peer.countsApart(cmd) {
+		s.meter(cmd, argv, mark, s.Engine.Turn.At.Sub(start))
 	}
 }
 
 // retry runs the command of a waiter again. If the command completes, the session
 // continues.
 func (s *Session) retry(w *Waiter) {
-	if s.PeerClosed() { // the element is for the next waiter
+	if s.Peer.Closed() { // the element is for the next waiter
 		s.Kill()
 		return
 	}
 	c := &s.Call
-	mark, start := s.Out.Len(), s.Engine.At
+	mark, start := s.Out.Len(), s.Engine.Turn.At
 	if d := s.Permit(w.cmd, w.argv, acl.Toplevel); d != acl.Permitted { // the user has lost permissions since
 		s.Engine.unblock(w)
-		s.refuse(w.cmd, "NOPERM "+d.Refusal(s.User.Name, w.cmd.Name))
+		s.refuse(w.cmd, "NOPERM "+d.Refusal(s.Login.User.Name, w.cmd.Name))
 		s.suppressReply(mark)
 		return
 	}
-	u := &s.Engine.Scope
+	u := &s.Engine.Turn.Scope
 	outer := u.enter(s, mark)
 	c.Again = true
 	c.execute(w.cmd, w.argv, w.names, w.db, mark)
 	c.Again = false
 	u.leave(outer)
 	if c.stillBlocked {
-		s.Engine.At = s.Engine.Clock()
+		s.Engine.Turn.At = s.Engine.Clock()
 		w.Tries++
-		w.spent += s.Engine.At.Sub(start)
+		w.spent += s.Engine.Turn.At.Sub(start)
 		return
 	}
 	s.finish(w, mark, start)
 }
 
-// PeerClosed reports whether the client has closed its side of the connection. Like Redis,
+// Closed reports whether the client has closed its side of the connection. Like Redis,
 // the server serves no element to such a client. The check costs a system call.
-func (s *Session) PeerClosed() bool { return s.Conn != nil && s.Conn.Ended() }
+func (p *Peer) Closed() bool { return p.Conn != nil && p.Conn.Ended() }
 
 // EndWait ends a wait with the given reply: the reply for the timeout, or an error.
 func (s *Session) EndWait(w *Waiter, reply func(*protocol.Reply)) {
@@ -101,17 +101,17 @@ func (s *Session) EndWait(w *Waiter, reply func(*protocol.Reply)) {
 		}
 		c.countFailure(mark, calls)
 	}
-	s.finish(w, mark, s.Engine.At)
+	s.finish(w, mark, s.Engine.Turn.At)
 }
 
 // finish ends a wait whose reply starts at mark. The last attempt began at start.
 func (s *Session) finish(w *Waiter, mark int, start time.Time) {
 	s.Engine.unblock(w)
 	s.Engine.recordWaiter(w, start)
-	if s.Engine.meters() && !s.countsApart(w.cmd) {
-		s.meter(w.cmd, w.argv, mark, s.Engine.At.Sub(start)+w.spent)
+	if s.Engine.meters() && !s.Peer.countsApart(w.cmd) {
+		s.meter(w.cmd, w.argv, mark, s.Engine.Turn.At.Sub(start)+w.spent)
 	}
-	if s.suppressReply(mark); s.Replica && s.Out.Len() > mark {
+	if s.suppressReply(mark); s.Modes.Replica && s.Out.Len() > mark {
 		s.Engine.Replication.Replied(s, w.cmd, mark)
 	}
 }
@@ -119,16 +119,16 @@ func (s *Session) finish(w *Waiter, mark int, start time.Time) {
 // suppressReply suppresses the reply of the command that has just completed, as CLIENT REPLY
 // demands: it truncates the output to mark. Confirmations of subscriptions stay.
 func (s *Session) suppressReply(mark int) {
-	switch s.Replies {
+	switch s.Modes.Replies {
 	case ReplyOn:
 		return
 	case ReplySkipNext:
-		s.Replies = ReplySkip
+		s.Modes.Replies = ReplySkip
 		return
 	case ReplySkip:
-		s.Replies = ReplyOn
+		s.Modes.Replies = ReplyOn
 	}
-	if s.last == nil || s.last.Spec.Flags()&(protocol.PubSub|protocol.NoScript) != protocol.PubSub|protocol.NoScript {
+	if s.Activity.last == nil || s.Activity.last.Spec.Flags()&(protocol.PubSub|protocol.NoScript) != protocol.PubSub|protocol.NoScript {
 		s.Out.Truncate(mark)
 	}
 }

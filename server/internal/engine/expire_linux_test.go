@@ -118,7 +118,7 @@ func massExpires(t *testing.T, limit time.Duration) {
 					cl.out.Write(out)
 					cl.s.Written()
 				}
-				for len(cl.todo) > 0 && !cl.s.Stalled.Load() {
+				for len(cl.todo) > 0 && !cl.s.Stall.Stalled.Load() {
 					var done int
 					var out []byte
 					h.run(string(cl.todo[0][0]), func() { done, out, _ = cl.s.Turn(cl.todo, nil) })
@@ -170,7 +170,7 @@ func massExpires(t *testing.T, limit time.Duration) {
 			}
 			*h = holds{t: t}
 			srv.Mu.Lock()
-			srv.TimerStopped = true // the test calls the timer's function itself
+			srv.Timers.TimerStopped = true // the test calls the timer's function itself
 			srv.Mu.Unlock()
 			srv.Time.Advance(time.Hour + time.Second)
 			for _, cl := range clients {
@@ -180,12 +180,12 @@ func massExpires(t *testing.T, limit time.Duration) {
 				h.run("ring", srv.OnTimer)
 				open := 0
 				for _, cl := range clients {
-					if turns(cl); len(cl.todo) > 0 || cl.s.Stalled.Load() || cl.out.Len() == 0 {
+					if turns(cl); len(cl.todo) > 0 || cl.s.Stall.Stalled.Load() || cl.out.Len() == 0 {
 						open++
 					}
 				}
 				srv.Mu.Lock()
-				due := srv.Sweeps() && srv.NextExpiry <= srv.Clock().UnixMilli() || srv.HasDelayed()
+				due := srv.Sweeps() && srv.Timers.NextExpiry <= srv.Clock().UnixMilli() || srv.Pauses.HasDelayed()
 				srv.Mu.Unlock()
 				if open == 0 && !due {
 					break
@@ -203,7 +203,7 @@ func massExpires(t *testing.T, limit time.Duration) {
 				}
 			}
 			srv.Mu.Lock()
-			srv.TimerStopped = false
+			srv.Timers.TimerStopped = false
 			srv.Mu.Unlock()
 			if err := srv.Check(); err != nil {
 				t.Error(err)

@@ -78,7 +78,7 @@ func (c *Command) isQuick() bool {
 // held, while no script lends it.
 func (s *Session) runFastBatch(batch [][][]byte) (done int) {
 	srv := s.Engine
-	u := &srv.Scope
+	u := &srv.Turn.Scope
 	c := &s.Call
 	var ran [fastBatchLimit]*Command
 	var name []byte
@@ -94,7 +94,7 @@ func (s *Session) runFastBatch(batch [][][]byte) (done int) {
 			break
 		}
 		if done == 0 {
-			if s.Apart || !s.plain() {
+			if s.Peer.Apart || !s.plain() {
 				return 0
 			}
 			if len(batch) >= 4 {
@@ -116,9 +116,9 @@ func (s *Session) runFastBatch(batch [][][]byte) (done int) {
 	}
 	u.actor = nil
 	if done > 0 {
-		s.last = ran[done-1]
+		s.Activity.last = ran[done-1]
 		srv.accountFastBatch(c, ran[:done])
-		s.lastUsed = srv.At
+		s.Activity.lastUsed = srv.Turn.At
 		u.Commit()
 		s.checkOutput()
 	}
@@ -192,8 +192,8 @@ func lineBytes(argv [][]byte) (n int) {
 // accountFastBatch records the commands of a fast batch, as recordCall does for one
 // command. c is the Call of the last, which may be large.
 func (srv *Engine) accountFastBatch(c *Call, ran []*Command) {
-	took := srv.since(srv.At)
-	srv.At = srv.At.Add(took)
+	took := srv.since(srv.Turn.At)
+	srv.Turn.At = srv.Turn.At.Add(took)
 	others := ran[:len(ran)-1]
 	share := took / time.Duration(len(ran))
 	last := share
@@ -201,12 +201,12 @@ func (srv *Engine) accountFastBatch(c *Call, ran []*Command) {
 		share = min(share, fastBatchShare)
 		last = took - share*time.Duration(len(others))
 	}
-	srv.Commands += int64(len(others))
-	srv.CommandTime += took - last
-	c.Session.ran += int64(len(others))
+	srv.Stats.Commands += int64(len(others))
+	srv.Stats.CommandTime += took - last
+	c.Session.Activity.ran += int64(len(others))
 	bucket := metrics.Bucket(share)
 	for _, cmd := range others {
 		cmd.Stats.ran(share, bucket, srv.Config.LatencyTracking)
 	}
-	srv.record(c, last, "") // no latency event: the latency monitor is off
+	srv.Stats.record(c, last, "", srv.Turn.At, &srv.Config) // no latency event: the latency monitor is off
 }

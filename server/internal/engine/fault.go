@@ -62,16 +62,11 @@ func (e *PanicError) Unwrap() error {
 // ErrInternal is the reply to a command that has panicked.
 const ErrInternal = "ERR internal error: the server is stopping, see its log"
 
-// lock is the server's lock, and what else its users need to know.
-type lock struct {
-	Mu mainLock
-
-	Busy bool      // a script has run for long and lends the lock, only for replies of -BUSY
-	idle sync.Cond // signaled when the script has ended
-
-	fault            atomic.Pointer[PanicError] // the panic that broke the lock
-	broken           chan struct{}              // closed once fault is set
-	closedAfterPanic chan struct{}              // closed once everything else is closed after that
+// fault is the panic that broke the server's lock, if any.
+type fault struct {
+	first  atomic.Pointer[PanicError]
+	broken chan struct{} // closed once first is set
+	closed chan struct{} // closed once everything else is closed after that
 }
 
 // mainLock is the server's lock. It can break, see above.
@@ -142,7 +137,7 @@ func (srv *Engine) setClosedError(err *error) {
 
 // closedError returns the reason why the server no longer serves.
 func (srv *Engine) closedError() error {
-	if e := srv.fault.Load(); e != nil {
+	if e := srv.fault.first.Load(); e != nil {
 		return e
 	}
 	return ErrServerClosed
@@ -156,16 +151,16 @@ func (srv *Engine) breakLock(p any) {
 	}
 	srv.Mu.broken = true
 	e := &PanicError{Value: p, Stack: debug.Stack()}
-	if s := srv.Scope.actor; s != nil {
-		e.Client = s.Addr
+	if s := srv.Turn.Scope.actor; s != nil {
+		e.Client = s.Peer.Addr
 		e.Command = s.Call.ForLog()
 	}
 	if inner, ok := p.(*ScriptPanic); ok {
 		e.Value, e.Stack = inner.Value, inner.Stack
 		e.Command += " (which has called: " + inner.Command + ")"
 	}
-	srv.fault.Store(e)
-	close(srv.broken)
+	srv.fault.first.Store(e)
+	close(srv.fault.broken)
 	for _, f := range []func(){
 		func() {
 			srv.Log.Error("panic: the server stops saving and closes all connections",
@@ -178,25 +173,25 @@ func (srv *Engine) breakLock(p any) {
 			f()
 		}()
 	}
-	srv.Busy = false
-	srv.idle.Broadcast()
+	srv.Scripting.Busy = false
+	srv.Scripting.idle.Broadcast()
 	go srv.closeAllAfterPanic()
 }
 
 // answerPanic appends the error reply to the output queue of the panicking
 // command's client. Output that waits for a checkpoint is never sent.
 func (srv *Engine) answerPanic() {
-	s := srv.Scope.actor
-	if s != nil && s.Replies == ReplyOn && srv.Scope.mark <= s.Out.Len() {
-		s.Out.Truncate(srv.Scope.mark)
+	s := srv.Turn.Scope.actor
+	if s != nil && s.Modes.Replies == ReplyOn && srv.Turn.Scope.mark <= s.Out.Len() {
+		s.Out.Truncate(srv.Turn.Scope.mark)
 		s.Out.Error(ErrInternal)
 	}
 	if srv.withholds() {
-		for _, w := range srv.Scope.wake {
-			w.withheld = true
+		for _, w := range srv.Turn.Scope.wake {
+			w.Stall.withheld = true
 		}
 		if s != nil {
-			s.withheld = true
+			s.Stall.withheld = true
 		}
 	}
 }
@@ -241,11 +236,11 @@ func (c *Call) ForLog() string {
 
 // closeAllAfterPanic closes all that a server with a broken lock has open.
 func (srv *Engine) closeAllAfterPanic() {
-	defer close(srv.closedAfterPanic)
-	srv.timer.Stop()
-	srv.refuseCalls()
-	srv.transport.CloseAfterPanic()
-	srv.running.Wait()
+	defer close(srv.fault.closed)
+	srv.Timers.timer.Stop()
+	srv.Ending.refuseCalls()
+	srv.Transports.transport.CloseAfterPanic()
+	srv.Ending.running.Wait()
 	srv.Replication.Close()
 	srv.Freeing.collector.Wait()
 	if err := srv.Keeper.Abandon(); err != nil {
@@ -261,7 +256,7 @@ func (s *Session) LastReply(mine bool) []byte {
 	}
 	s.Engine.Mu.Mutex.Lock()
 	defer s.Engine.Mu.Unlock()
-	if s.withheld || s.End == Killed || s.waiting() == 0 || !mine && !s.claim() {
+	if s.Stall.withheld || s.End == Killed || s.waiting() == 0 || !mine && !s.Queue.claim() {
 		return nil
 	}
 	out := s.next(nil)

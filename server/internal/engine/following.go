@@ -45,17 +45,17 @@ func (srv *Engine) StreamQueueLimit() int64 {
 }
 
 // ReadOnly reports whether clients must not write.
-func (srv *Engine) ReadOnly() bool { return srv.Following.Load() && srv.Config.ReplicaReadOnly }
+func (srv *Engine) ReadOnly() bool { return srv.Replica.Following.Load() && srv.Config.ReplicaReadOnly }
 
 // Stale reports whether the data are too old for clients.
 func (srv *Engine) Stale() bool {
-	return srv.Following.Load() && !srv.Linked && (!srv.Config.ReplicaServeStale || srv.Bare())
+	return srv.Replica.Following.Load() && !srv.Replica.Linked && (!srv.Config.ReplicaServeStale || srv.Bare())
 }
 
 // Bare reports whether the server is a replica that has no data at all: it has not received
 // those of a primary, and has no keys of its own. An empty reply would be wrong.
 func (srv *Engine) Bare() bool {
-	if !srv.Following.Load() || srv.Linked || srv.Whole {
+	if !srv.Replica.Following.Load() || srv.Replica.Linked || srv.Replica.Whole {
 		return false
 	}
 	select {
@@ -77,13 +77,13 @@ func (srv *Engine) staleError() string {
 // IgnoresMaxmemory reports whether the memory limit does not apply: a replica has the keys
 // that its primary has.
 func (srv *Engine) IgnoresMaxmemory() bool {
-	return srv.Following.Load() && srv.Config.ReplicaIgnoreMaxmemory
+	return srv.Replica.Following.Load() && srv.Config.ReplicaIgnoreMaxmemory
 }
 
 // mayWhileStale reports whether a command is allowed while the data are too old.
 func (s *Session) mayWhileStale(cmd *Command, argv [][]byte) bool {
 	if cmd.RunsQueue {
-		for _, q := range s.queue {
+		for _, q := range s.Transaction.queue {
 			if !q.cmd.effects(s.Engine, q.argv).Has(protocol.Stale) {
 				return false
 			}
@@ -97,7 +97,7 @@ func (s *Session) mayWhileStale(cmd *Command, argv [][]byte) bool {
 func (srv *Engine) Link(p Peer, db int) *Session {
 	var s *Session
 	srv.addSession(&s, p)
-	s.Primary, s.NoBlock, s.DB = true, true, srv.Keys.DB(db)
+	s.Modes.Primary, s.Modes.NoBlock, s.DB = true, true, srv.Keys.DB(db)
 	s.SetOwner()
 	return s
 }
@@ -117,12 +117,12 @@ func (s *Session) InStream(argv [][]byte) bool {
 // has no transport: replies are discarded.
 func (s *Session) Obey(argv [][]byte) (failure string) {
 	srv := s.Engine
-	before := srv.ErrorReplies
-	srv.current = s
+	before := srv.Stats.ErrorReplies
+	srv.Turn.current = s
 	s.Exec(argv)
-	srv.Scope.Commit()
-	srv.current = nil
-	if srv.ErrorReplies != before {
+	srv.Turn.Scope.Commit()
+	srv.Turn.current = nil
+	if srv.Stats.ErrorReplies != before {
 		failure = "an error within a transaction or a script"
 		if out := s.Out.Bytes(); len(out) > 0 && out[0] == '-' {
 			failure = Clip(out[1:len(out)-2], 200)
@@ -152,13 +152,13 @@ func (srv *Engine) redirection() string {
 // failover: both servers are replicas, and each would name the other.
 func (s *Session) redirects(cmd *Command, argv [][]byte, _ int) bool {
 	away := protocol.Write
-	if !s.Readonly {
+	if !s.Modes.Readonly {
 		away |= protocol.ReadOnly
 	}
 	switch {
 	case !s.effectsOf(cmd, argv).Has(away):
 		return false
-	case s.Engine.Yielding:
+	case s.Engine.Replica.Yielding:
 		s.Engine.postpone(s, argv)
 		return true
 	}
@@ -169,15 +169,15 @@ func (s *Session) redirects(cmd *Command, argv [][]byte, _ int) bool {
 // the server becomes a replica. Clients that can be redirected stay connected, if the command is
 // about data. Those that have sent READONLY wait on if it reads: a replica has the data, too.
 func (srv *Engine) UnblockAll() {
-	for _, s := range srv.Sessions {
-		w := s.Blocked
+	for _, s := range srv.Clients.Sessions {
+		w := s.Stall.Blocked
 		if w == nil {
 			continue
 		}
 		switch flags := s.effectsOf(w.cmd, w.argv); {
-		case s.Readonly && flags.Has(protocol.ReadOnly):
+		case s.Modes.Readonly && flags.Has(protocol.ReadOnly):
 			continue
-		case s.Redirectable && flags.Has(protocol.Write|protocol.ReadOnly):
+		case s.Login.Redirectable && flags.Has(protocol.Write|protocol.ReadOnly):
 			s.EndWait(w, func(r *protocol.Reply) { r.Error(srv.redirection()) })
 		default:
 			s.EndWait(w, func(r *protocol.Reply) { r.Error(errForcedUnblock) })
@@ -225,10 +225,10 @@ func (srv *Engine) CompileLibraries(data *keyspace.Keyspace, limits LibraryLimit
 func (srv *Engine) adopt(data *keyspace.Keyspace) {
 	srv.Keys.Seal()
 	for i := range srv.Keys.Len() {
-		srv.DatabaseFreed(srv.Keys.DB(i), true)
-		srv.Scope.Replacing(srv.Keys.DB(i), data.DB(i))
+		srv.Freeing.DatabaseFreed(srv.Keys.DB(i), true)
+		srv.Turn.Scope.Replacing(srv.Keys.DB(i), data.DB(i))
 	}
-	srv.Scope.Flushed()
+	srv.Turn.Scope.Flushed()
 	srv.Keys.Adopt(data)
 	srv.Collect()
 }

@@ -116,30 +116,30 @@ func (s *Session) forwards(cmd *Command, argv [][]byte, names int) bool {
 	kind, subscribes := cmd.subscribes()
 	toHome := cmd.forwarded || cmd.Watches || cmd.RunsQueue
 	switch {
-	case s.Replica, s.monitoring, s.onlySubscribes() && !cmd.WhileSubscribed:
+	case s.Modes.Replica, s.Modes.monitoring, s.onlySubscribes() && !cmd.WhileSubscribed:
 		return false // a later check refuses it
-	case s.Script:
+	case s.Modes.Script:
 		s.refuse(cmd, "ERR the data have moved: a command of the program cannot use them here")
 		return true
-	case s.Multi && !cmd.InMulti:
+	case s.Transaction.Multi && !cmd.InMulti:
 		return s.enqueues(cmd, argv, names)
-	case toHome && s.Engine.preparing:
+	case toHome && s.Engine.Forwarding.preparing:
 		s.Engine.postpone(s, argv)
 	case cmd.forwarded:
 		s.forward(s.forwardRequest(cmd, argv))
-	case cmd.Watches && !s.Multi:
+	case cmd.Watches && !s.Transaction.Multi:
 		r := s.forwardRequest(cmd, argv)
 		r.Kind = remote.Watch
 		s.forward(r)
 		s.forwarded.watching = true
-	case cmd.RunsQueue && s.Multi && !s.aborted && !s.touched && slices.ContainsFunc(s.queue, func(q queued) bool { return q.cmd.forwarded }):
+	case cmd.RunsQueue && s.Transaction.Multi && !s.Transaction.aborted && !s.Transaction.touched && slices.ContainsFunc(s.Transaction.queue, func(q queued) bool { return q.cmd.forwarded }):
 		return s.forwardTransaction(cmd)
 	case s.awaitsReplies():
 		s.setAside(argv)
-	case subscribes && !s.confirmed && !s.NoBlock:
+	case subscribes && !s.Stall.confirmed && !s.Modes.NoBlock:
 		s.subscribeUpstream(kind, argv)
 	default:
-		s.confirmed = false
+		s.Stall.confirmed = false
 		return false
 	}
 	return true
@@ -149,7 +149,7 @@ func (s *Session) forwards(cmd *Command, argv [][]byte, names int) bool {
 func (s *Session) forwardRequest(cmd *Command, argv [][]byte) *remote.Request {
 	r := &remote.Request{
 		Name: strings.ToUpper(cmd.Name), DB: s.DB.ID(), Version: s.Out.Version(), Limit: s.replyLimit(), Slot: -1,
-		Mute: s.Replies != ReplyOn, Kind: remote.Command,
+		Mute: s.Modes.Replies != ReplyOn, Kind: remote.Command,
 	}
 	s.addForwarded(r, cmd, argv)
 	return r
@@ -185,7 +185,7 @@ func (c *Command) showsMembers() bool {
 
 // toUpstream returns the connection of the session, which it makes if there is none.
 func (s *Session) toUpstream() *forwarded {
-	if by := s.Engine.forwarder; s.forwarded == nil || s.forwarded.by != by {
+	if by := s.Engine.Forwarding.forwarder; s.forwarded == nil || s.forwarded.by != by {
 		s.forwarded = &forwarded{by: by, upstream: by.Upstream(s)}
 	}
 	return s.forwarded
@@ -197,9 +197,9 @@ func (s *Session) forward(r *remote.Request) {
 	f.outstanding++
 	f.bytes += r.Bytes
 	f.blocking = f.blocking || r.Blocking
-	s.Engine.Forwarded++
-	if f.bytes > forwardBytes || s.runningPostponed {
-		s.Stalled.Store(true)
+	s.Engine.Forwarding.Forwarded++
+	if f.bytes > forwardBytes || s.Stall.runningPostponed {
+		s.Stall.Stalled.Store(true)
 	}
 	f.upstream.Send(r)
 }
@@ -208,9 +208,9 @@ func (s *Session) forward(r *remote.Request) {
 func (s *Session) forwardTransaction(exec *Command) bool {
 	r := &remote.Request{
 		Name: "EXEC", DB: s.DB.ID(), Version: s.Out.Version(), Limit: s.replyLimit(), Slot: -1,
-		Mute: s.Replies != ReplyOn, Kind: remote.Transaction,
+		Mute: s.Modes.Replies != ReplyOn, Kind: remote.Transaction,
 	}
-	for _, q := range s.queue {
+	for _, q := range s.Transaction.queue {
 		if d := s.Permit(q.cmd, q.argv, acl.InMulti); d != acl.Permitted {
 			s.refuse(exec, d.InTransaction())
 			return true
@@ -237,7 +237,7 @@ func (s *Session) unwatchUpstream() {
 		return
 	}
 	f.watching = false
-	if f.by == s.Engine.forwarder {
+	if f.by == s.Engine.Forwarding.forwarder {
 		s.forward(&remote.Request{
 			Name: "UNWATCH", Commands: [][]byte{[]byte("*1\r\n$7\r\nUNWATCH\r\n")}, DB: s.DB.ID(), Version: s.Out.Version(),
 			Slot: -1, Kind: remote.Unwatch, Mute: true,
@@ -249,10 +249,10 @@ func (s *Session) unwatchUpstream() {
 // forwarded commands before it.
 func (s *Session) replyError(msg string) {
 	if s.awaitsReplies() {
-		if s.Replies == ReplyOn {
+		if s.Modes.Replies == ReplyOn {
 			s.forwarded.refusal = msg
 		}
-		s.Stalled.Store(true)
+		s.Stall.Stalled.Store(true)
 		return
 	}
 	s.Out.Error(msg)
@@ -261,30 +261,30 @@ func (s *Session) replyError(msg string) {
 // setAside postpones a command of the server's own until the replies to the forwarded
 // ones before it have arrived.
 func (s *Session) setAside(argv [][]byte) {
-	s.postponed = protocol.CopyArgs(argv)
-	s.Stalled.Store(true)
-	s.Engine.BlockedClients++
+	s.Stall.postponed = protocol.CopyArgs(argv)
+	s.Stall.Stalled.Store(true)
+	s.Engine.Stats.BlockedClients++
 }
 
 // subscribeUpstream postpones a subscription until it exists at the new home, too.
 func (s *Session) subscribeUpstream(kind subscription.Topic, argv [][]byte) {
 	srv := s.Engine
 	s.setAside(argv)
-	names := make([]string, len(s.postponed)-1)
-	for i, name := range s.postponed[1:] {
+	names := make([]string, len(s.Stall.postponed)-1)
+	for i, name := range s.Stall.postponed[1:] {
 		names[i] = string(name)
 	}
-	by := srv.forwarder
+	by := srv.Forwarding.forwarder
 	by.Subscribe(kind, names, func() {
 		srv.Attempt(func() {
 			srv.Locked(func() {
-				if s.postponed != nil {
-					s.confirmed = true
-					srv.released = append(srv.released, s)
+				if s.Stall.postponed != nil {
+					s.Stall.confirmed = true
+					srv.Pauses.released = append(srv.Pauses.released, s)
 					return
 				}
 				for _, name := range names { // the session has ended
-					if len(srv.PubSub.Subscribers(kind, name)) == 0 && srv.forwarder == by {
+					if len(srv.PubSub.Table.Subscribers(kind, name)) == 0 && srv.Forwarding.forwarder == by {
 						by.Unsubscribe(kind, name)
 					}
 				}
@@ -328,11 +328,11 @@ func (s *Session) answer(f *forwarded, replies []byte, n int) {
 		s.sendInvalidation(f.reads) // the new home does not say when they change
 	}
 	f.reads = nil
-	if f.by != s.Engine.forwarder {
+	if f.by != s.Engine.Forwarding.forwarder {
 		s.forwarded = nil
 	}
-	if s.postponed != nil {
-		s.Engine.released = append(s.Engine.released, s)
+	if s.Stall.postponed != nil {
+		s.Engine.Pauses.released = append(s.Engine.Pauses.released, s)
 	} else {
 		s.resume()
 	}
@@ -347,8 +347,8 @@ func (s *Session) give(b []byte) {
 	if s.Out.Len() > 0 {
 		s.seal(nil)
 	}
-	s.blocks = append(s.blocks, b)
-	s.Sealed += len(b)
+	s.Queue.blocks = append(s.Queue.blocks, b)
+	s.Queue.Sealed += len(b)
 	s.pending()
 	s.Weigh()
 }
@@ -365,7 +365,7 @@ func (s *Session) leaveUpstream() {
 func (srv *Engine) Deliver(kind subscription.Topic, name, channel, message string) {
 	srv.Attempt(func() {
 		srv.Locked(func() {
-			to := srv.PubSub.Subscribers(kind, name)
+			to := srv.PubSub.Table.Subscribers(kind, name)
 			switch kind {
 			case subscription.Channels:
 				srv.send(to, messageToChannel, "", channel, message)
@@ -381,13 +381,13 @@ func (srv *Engine) Deliver(kind subscription.Topic, name, channel, message strin
 // applyForwarding begins or ends forwarding, as forward-to says.
 func (srv *Engine) applyForwarding() {
 	to := srv.Config.ForwardTo
-	if to == srv.forwardedTo || srv.newForwarder == nil {
+	if to == srv.Forwarding.forwardedTo || srv.Forwarding.newForwarder == nil {
 		return
 	}
-	srv.forwardedTo, srv.preparing = to, false
-	if old := srv.forwarder; old != nil {
-		srv.forwarder = nil
-		srv.endForwarding(old)
+	srv.Forwarding.forwardedTo, srv.Forwarding.preparing = to, false
+	if old := srv.Forwarding.forwarder; old != nil {
+		srv.Forwarding.forwarder = nil
+		srv.Clients.endForwarding(old)
 	}
 	if to == "" {
 		srv.Log.Info("forwarding has ended")
@@ -399,7 +399,7 @@ func (srv *Engine) applyForwarding() {
 		panic("BUG: forward-to: " + err.Error()) // checkForwardTo accepts no other
 	}
 	srv.Log.Info("forwarding commands on data", "to", home.String())
-	srv.forwarder = srv.newForwarder(srv, home)
+	srv.Forwarding.forwarder = srv.Forwarding.newForwarder(srv, home)
 	srv.passClients()
 	srv.Unpause()
 }
@@ -416,24 +416,24 @@ func checkForwardTo(value string) error {
 	return err
 }
 
-// ForwardsTo returns the new home without its password; "" while the server answers
+// To returns the new home without its password; "" while the server answers
 // itself.
-func (srv *Engine) ForwardsTo() string {
-	if srv.forwarder == nil {
+func (f *forwarding) To() string {
+	if f.forwarder == nil {
 		return ""
 	}
-	home, _ := remote.ParseAddress(srv.forwardedTo)
+	home, _ := remote.ParseAddress(f.forwardedTo)
 	return home.String()
 }
 
 // endForwarding ends the connections of a forwarder that is no longer in use.
-func (srv *Engine) endForwarding(old Forwarder) {
-	for _, s := range srv.Sessions {
+func (t *clients) endForwarding(old Forwarder) {
+	for _, s := range t.Sessions {
 		f := s.forwarded
 		if f == nil {
 			continue
 		}
-		s.touched = s.touched || f.watching
+		s.Transaction.touched = s.Transaction.touched || f.watching
 		f.watching = false
 		if f.outstanding == 0 {
 			s.leaveUpstream()
@@ -448,11 +448,11 @@ func (srv *Engine) endForwarding(old Forwarder) {
 // cause is missed. Keys expire here until then, and not during the pause before.
 func (srv *Engine) passClients() {
 	var blocked []*Waiter
-	for _, s := range srv.Sessions {
-		if len(s.watches) > 0 {
-			s.touched = true
+	for _, s := range srv.Clients.Sessions {
+		if len(s.Transaction.watches) > 0 {
+			s.Transaction.touched = true
 		}
-		if w := s.Blocked; w != nil && w.cmd.forwarded {
+		if w := s.Stall.Blocked; w != nil && w.cmd.forwarded {
 			blocked = append(blocked, w)
 		}
 	}
@@ -465,9 +465,9 @@ func (srv *Engine) passClients() {
 		}
 		srv.unblock(w)
 		s.setAside(w.argv)
-		srv.released = append(srv.released, s)
+		srv.Pauses.released = append(srv.Pauses.released, s)
 	}
-	f, left := srv.forwarder, 0
+	f, left := srv.Forwarding.forwarder, 0
 	prepared := func() {
 		more := false
 		srv.Attempt(func() {
@@ -481,13 +481,13 @@ func (srv *Engine) passClients() {
 		})
 	}
 	for _, kind := range []subscription.Topic{subscription.Channels, subscription.Patterns, subscription.Shards} {
-		if names := srv.PubSub.Names(kind); len(names) > 0 {
+		if names := srv.PubSub.Table.Names(kind); len(names) > 0 {
 			left++
 			f.Subscribe(kind, names, prepared)
 		}
 	}
-	srv.preparing = left > 0
-	srv.Scope.Flushed()
+	srv.Forwarding.preparing = left > 0
+	srv.Turn.Scope.Flushed()
 }
 
 // prepare ends the preparation of forwarding when no deadline has passed that subscribers
@@ -495,13 +495,13 @@ func (srv *Engine) passClients() {
 // true. The new home has expired them, too, but before the server has subscribed there.
 func (srv *Engine) prepare(f Forwarder) (more bool) {
 	switch {
-	case srv.forwarder != f || !srv.preparing:
+	case srv.Forwarding.forwarder != f || !srv.Forwarding.preparing:
 		return false
-	case srv.Sweeps() && srv.NextExpiry <= srv.Keys.Now():
+	case srv.Sweeps() && srv.Timers.NextExpiry <= srv.Keys.Now():
 		srv.sweep()
 		return true
 	}
-	srv.preparing = false
+	srv.Forwarding.preparing = false
 	srv.Unpause()
 	return false
 }
@@ -509,8 +509,8 @@ func (srv *Engine) prepare(f Forwarder) (more bool) {
 // closeForwarding ends forwarding when the server stops.
 func (srv *Engine) closeForwarding() {
 	srv.Mu.Lock()
-	f := srv.forwarder
-	srv.forwarder, srv.newForwarder = nil, nil
+	f := srv.Forwarding.forwarder
+	srv.Forwarding.forwarder, srv.Forwarding.newForwarder = nil, nil
 	if f != nil {
 		f.Close()
 	}

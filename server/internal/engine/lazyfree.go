@@ -64,10 +64,10 @@ func (srv *Engine) bytesFreed(bytes int) {
 
 // DatabaseFreed records that a database is about to be emptied. It samples the values to
 // estimate their size.
-func (srv *Engine) DatabaseFreed(db *keyspace.DB, lazily bool) {
+func (f *freeing) DatabaseFreed(db *keyspace.DB, lazily bool) {
 	const sample = 64
 	if lazily {
-		srv.Freeing.Objects += int64(db.Len())
+		f.Objects += int64(db.Len())
 	}
 	n, bytes := 0, 0
 	for e := range db.All() {
@@ -77,7 +77,7 @@ func (srv *Engine) DatabaseFreed(db *keyspace.DB, lazily bool) {
 		}
 	}
 	if n > 0 {
-		srv.Freeing.bytes += int64(float64(bytes) / float64(n) * float64(db.Len()))
+		f.bytes += int64(float64(bytes) / float64(n) * float64(db.Len()))
 	}
 }
 
@@ -102,10 +102,10 @@ func (srv *Engine) collect() {
 	f := &srv.Freeing
 	f.wanted.Store(true)
 	select {
-	case <-srv.Stopped:
+	case <-srv.Ending.Stopped:
 	default:
 		if f.running.CompareAndSwap(false, true) {
-			f.collector.Go(func() { f.run(srv.Stopped) })
+			f.collector.Go(func() { f.run(srv.Ending.Stopped) })
 		}
 	}
 }

@@ -33,7 +33,7 @@ type Loop interface {
 // While a script lends the lock RunTurns gives one session a turn, see turnWhileBusy.
 func (srv *Engine) RunTurns(l Loop) (mine, unwritten bool) {
 	srv.Mu.Lock()
-	if srv.Busy {
+	if srv.Scripting.Busy {
 		s, batch, spare := l.Next()
 		if s == nil {
 			srv.Mu.Unlock()
@@ -54,47 +54,47 @@ func (srv *Engine) WriteDirect() { srv.Keeper.WriteDirect() }
 // runTurns is RunTurns with the lock held, while no script lends it.
 func (srv *Engine) runTurns(l Loop) (mine, unwritten bool) {
 	defer srv.guard()
-	srv.looping = l
+	srv.Transports.looping = l
 	srv.Keeper.Defer() // until TakeDirect, or until a script replaces the loop
 	srv.Freeze()
-	for first := srv.At; ; {
+	for first := srv.Turn.At; ; {
 		s, batch, spare := l.Next()
 		if s == nil {
 			break
 		}
 		srv.serveDue()
 		done, out, ending := s.work(batch, spare)
-		if srv.looping != l {
+		if srv.Transports.looping != l {
 			srv.finishTurn()
 			l.Detached(s, done, out, ending)
 			return false, false
 		}
 		more := l.Ran(done, out, s.unused(), ending)
 		srv.finishTurn()
-		if srv.looping != l { // a postponed command has run for long
+		if srv.Transports.looping != l { // a postponed command has run for long
 			return false, false
 		}
-		if !more || srv.At.Sub(first) > turnTime {
+		if !more || srv.Turn.At.Sub(first) > turnTime {
 			break
 		}
-		srv.begin(srv.At) // the reading from the end of the last command
+		srv.begin(srv.Turn.At) // the reading from the end of the last command
 	}
-	srv.looping = nil
-	srv.passWoken(l)
+	srv.Transports.looping = nil
+	srv.Turn.passWoken(l)
 	return true, srv.Keeper.TakeDirect(len(srv.withheld))
 }
 
 // passWoken passes the loop its sessions in the wake list, so that unlock need not
 // wake them. It is called with the lock held.
-func (srv *Engine) passWoken(l Loop) {
-	u := &srv.Scope
+func (t *turn) passWoken(l Loop) {
+	u := &t.Scope
 	if len(u.wake) == 0 {
 		return
 	}
 	others := u.wake[:0]
 	for _, s := range u.wake {
 		if l.Woken(s) {
-			s.waking = false
+			s.Queue.waking = false
 		} else {
 			others = append(others, s)
 		}
@@ -105,8 +105,8 @@ func (srv *Engine) passWoken(l Loop) {
 // replaceLoop starts another goroutine for the loop that holds the lock, if any: the
 // script of its turn is about to lend the lock.
 func (srv *Engine) replaceLoop() {
-	if l := srv.looping; l != nil {
-		srv.looping = nil
+	if l := srv.Transports.looping; l != nil {
+		srv.Transports.looping = nil
 		srv.Keeper.EndDefer()
 		l.Replace()
 	}

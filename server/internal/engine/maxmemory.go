@@ -47,7 +47,7 @@ const errOOM = "OOM command not allowed when used memory > 'maxmemory'."
 
 // limitMemory applies the parameters.
 func (srv *Engine) limitMemory() {
-	m, c := &srv.MemoryState, &srv.Config
+	m, c := &srv.Memory, &srv.Config
 	f := &srv.Keys.Frequency
 	f.On = strings.HasSuffix(c.MaxmemoryPolicy, "-lfu")
 	m.byChange = strings.HasSuffix(c.MaxmemoryPolicy, "-lrm")
@@ -62,27 +62,29 @@ func (srv *Engine) limitMemory() {
 
 // InUse returns the memory in use.
 func (srv *Engine) InUse() int64 {
-	m := &srv.MemoryState
-	if age := srv.At.Sub(m.NonKeyBytesAt); age < 0 || age >= m.nonKeyBytesValid {
+	m := &srv.Memory
+	if age := srv.Turn.At.Sub(m.NonKeyBytesAt); age < 0 || age >= m.nonKeyBytesValid {
 		srv.sumNonKeyBytes()
 	}
-	return srv.Keys.UsedBytes() + m.nonKeyBytes + srv.Incoming.Load()
+	return srv.Keys.UsedBytes() + m.nonKeyBytes + srv.Replica.Incoming.Load()
 }
 
 // counted returns the memory in use that counts against maxmemory: data that a replica loads
 // replace those that an eviction would remove.
-func (srv *Engine) counted() int64 { return srv.InUse() - srv.MemoryState.Exempt - srv.Incoming.Load() }
+func (srv *Engine) counted() int64 {
+	return srv.InUse() - srv.Memory.Exempt - srv.Replica.Incoming.Load()
+}
 
 // exempt returns the size of the unsolicited output that waits for clients: lines
 // of MONITOR, and invalidations of cached keys. An eviction sends as much of it as
 // it frees, or more; if it counted, it would cause another eviction, and so on to
 // the last key. It is bounded for each client (outputqueue.go).
 func (srv *Engine) exempt() (n int64) {
-	if srv.Tracking.On() || len(srv.Monitors) > 0 {
-		for _, s := range srv.Sessions {
-			if all := s.backlog(); s.pushed > 0 && all > 0 {
-				part := float64(min(s.pushed, all)) / float64(all) // the buffers are larger than their content
-				n += int64(part * float64(int64(s.Out.Cap()+s.Sealed)+s.Unsent.Load()))
+	if srv.Tracking.On() || len(srv.Clients.Monitors) > 0 {
+		for _, s := range srv.Clients.Sessions {
+			if all := s.backlog(); s.Queue.pushed > 0 && all > 0 {
+				part := float64(min(s.Queue.pushed, all)) / float64(all) // the buffers are larger than their content
+				n += int64(part * float64(int64(s.Out.Cap()+s.Queue.Sealed)+s.Queue.Unsent.Load()))
 			}
 		}
 	}
@@ -91,11 +93,11 @@ func (srv *Engine) exempt() (n int64) {
 
 // sumNonKeyBytes computes the memory in use besides keys and values.
 func (srv *Engine) sumNonKeyBytes() {
-	m := &srv.MemoryState
+	m := &srv.Memory
 	start := srv.Clock()
-	m.nonKeyBytes = srv.StartMemory + srv.ClientsMemory() + srv.Scripting.Memory().all() + srv.Tracking.Memory()
+	m.nonKeyBytes = srv.Identity.StartMemory + srv.Clients.Memory() + srv.Scripting.Memory().all() + srv.Tracking.Memory()
 	m.Exempt = srv.exempt()
-	m.NonKeyBytesAt = srv.At
+	m.NonKeyBytesAt = srv.Turn.At
 	m.nonKeyBytesValid = max(nonKeyBytesMinAge, nonKeyBytesShare*srv.Clock().Sub(start))
 }
 
@@ -104,7 +106,7 @@ func (srv *Engine) sumNonKeyBytes() {
 // turn it checks again only after the size of the keys has changed, a client has been
 // disconnected, or the limit has been set.
 func (srv *Engine) lacksMemory() bool {
-	m, last := &srv.MemoryState, &srv.turn.memory
+	m, last := &srv.Memory, &srv.Turn.memory
 	if last.valid && last.used == srv.Keys.UsedBytes() && !m.MoreToEvict && !m.NonKeyBytesAt.IsZero() {
 		return m.lacking
 	}
@@ -115,7 +117,7 @@ func (srv *Engine) lacksMemory() bool {
 		return false
 	}
 	if m.exceededSince.IsZero() {
-		m.exceededSince = srv.At
+		m.exceededSince = srv.Turn.At
 	}
 	if srv.mayEvict() && !srv.evict() {
 		m.MoreToEvict, m.lacking = false, true
@@ -126,17 +128,17 @@ func (srv *Engine) lacksMemory() bool {
 // mayEvict reports whether keys may be evicted now. While they may not, no command
 // is refused either.
 func (srv *Engine) mayEvict() bool {
-	return !srv.Busy && !srv.IgnoresMaxmemory() && srv.Keeper.Loading == nil && srv.PausedUntil == 0
+	return !srv.Scripting.Busy && !srv.IgnoresMaxmemory() && srv.Keeper.Loading == nil && srv.Pauses.Until == 0
 }
 
 // evicting reports whether the timer is to continue the eviction.
-func (srv *Engine) evicting() bool { return srv.MemoryState.MoreToEvict && srv.mayEvict() }
+func (srv *Engine) evicting() bool { return srv.Memory.MoreToEvict && srv.mayEvict() }
 
 // within notes that memory is below the limit.
 func (m *memoryLimit) within(srv *Engine) {
 	m.MoreToEvict = false
 	if !m.exceededSince.IsZero() {
-		srv.memoryExceeded += max(0, srv.At.Sub(m.exceededSince))
+		srv.Stats.memoryExceeded += max(0, srv.Turn.At.Sub(m.exceededSince))
 		m.exceededSince = time.Time{}
 	}
 }
@@ -144,17 +146,17 @@ func (m *memoryLimit) within(srv *Engine) {
 // Exceeding returns for how long the limit has been exceeded: in total, and
 // currently.
 func (srv *Engine) Exceeding() (total, current time.Duration) {
-	if since := srv.MemoryState.exceededSince; !since.IsZero() {
-		current = max(0, srv.At.Sub(since))
+	if since := srv.Memory.exceededSince; !since.IsZero() {
+		current = max(0, srv.Turn.At.Sub(since))
 	}
-	return srv.memoryExceeded + current, current
+	return srv.Stats.memoryExceeded + current, current
 }
 
 // needsMemory reports whether a command is refused while memory is short. In a
 // transaction every command that would be queued is refused, as it may need memory
 // later.
 func (s *Session) needsMemory(cmd *Command, argv [][]byte) bool {
-	if s.Multi && !cmd.EndsQueueing {
+	if s.Transaction.Multi && !cmd.EndsQueueing {
 		return true
 	}
 	return s.effectsOf(cmd, argv).Has(protocol.DenyOOM)
@@ -170,7 +172,7 @@ func (srv *Engine) UsedMemory() (bytes int64) {
 	srv.Attempt(func() {
 		srv.Mu.Lock()
 		srv.guarded(func() {
-			srv.MemoryState.NonKeyBytesAt = time.Time{}
+			srv.Memory.NonKeyBytesAt = time.Time{}
 			bytes = srv.InUse()
 		})
 		srv.Mu.Unlock()

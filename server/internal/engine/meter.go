@@ -27,20 +27,20 @@ type metered struct {
 
 // meters reports whether each command is measured.
 func (srv *Engine) meters() bool {
-	return srv.SlotStats != nil || srv.HotKeys != nil && srv.HotKeys.Active(srv.At)
+	return srv.Stats.SlotStats != nil || srv.Stats.HotKeys != nil && srv.Stats.HotKeys.Active(srv.Turn.At)
 }
 
 // limitMetering applies the parameters cluster-slot-stats-enabled and key-memory-histograms.
 func (srv *Engine) limitMetering() {
-	srv.SlotKinds, _ = metrics.ParseSlotKinds(srv.Config.ClusterSlotStats)
-	if !srv.SlotKinds.Memory && !srv.Config.KeyMemoryHistograms {
+	srv.Stats.SlotKinds, _ = metrics.ParseSlotKinds(srv.Config.ClusterSlotStats)
+	if !srv.Stats.SlotKinds.Memory && !srv.Config.KeyMemoryHistograms {
 		srv.Keys.CountMemory(false)
 	}
-	switch on := srv.Cluster != nil && (srv.SlotKinds.CPU || srv.SlotKinds.Net); {
+	switch on := srv.Cluster != nil && (srv.Stats.SlotKinds.CPU || srv.Stats.SlotKinds.Net); {
 	case !on:
-		srv.SlotStats = nil
-	case srv.SlotStats == nil:
-		srv.SlotStats = new(metrics.SlotStats)
+		srv.Stats.SlotStats = nil
+	case srv.Stats.SlotStats == nil:
+		srv.Stats.SlotStats = new(metrics.SlotStats)
 	}
 }
 
@@ -64,53 +64,53 @@ func (s *Session) meter(cmd *Command, argv [][]byte, mark int, took time.Duratio
 	srv := s.Engine
 	keys, slot := srv.keysOf(cmd, argv)
 	w := metrics.Work{Time: took, In: protocol.RequestSize(argv), Out: int64(max(0, s.Out.Len()-mark))}
-	if srv.HotKeys != nil && len(keys) > 0 && srv.HotKeys.Active(srv.At) {
-		srv.HotKeys.Measure(keys, slot, w.Time, w.In+w.Out, srv.Rand.Uint64())
+	if srv.Stats.HotKeys != nil && len(keys) > 0 && srv.Stats.HotKeys.Active(srv.Turn.At) {
+		srv.Stats.HotKeys.Measure(keys, slot, w.Time, w.In+w.Out, srv.Rand.Uint64())
 	}
-	if scripted := s.scripted; scripted != 0 {
-		if s.scripted = 0; scripted != slot+1 {
+	if scripted := s.Metered.scripted; scripted != 0 {
+		if s.Metered.scripted = 0; scripted != slot+1 {
 			slot = -1
 		}
 	}
 	switch {
-	case s.execing > 0 && !cmd.RunsQueue:
+	case s.Transaction.execing > 0 && !cmd.RunsQueue:
 		if slot >= 0 {
-			s.execSlot = slot + 1
+			s.Metered.execSlot = slot + 1
 		}
 		return
 	case cmd.RunsQueue:
-		slot, w.In = s.execSlot-1, w.In+s.received
-		s.execSlot, s.received = 0, 0
-	case s.Multi: // MULTI itself
-		s.received = w.In
+		slot, w.In = s.Metered.execSlot-1, w.In+s.Metered.received
+		s.Metered.execSlot, s.Metered.received = 0, 0
+	case s.Transaction.Multi: // MULTI itself
+		s.Metered.received = w.In
 	}
-	if slot >= 0 && srv.SlotStats != nil {
-		srv.SlotStats.Add(slot, w)
+	if slot >= 0 && srv.Stats.SlotStats != nil {
+		srv.Stats.SlotStats.Add(slot, w)
 	}
 }
 
 // meterMessage counts a message to a subscriber of a sharded channel.
-func (srv *Engine) meterMessage(channel string, size int) {
-	if srv.SlotStats != nil {
-		srv.SlotStats.Add(keyslot.Of(channel), metrics.Work{Out: int64(size)})
+func (st *stats) meterMessage(channel string, size int) {
+	if st.SlotStats != nil {
+		st.SlotStats.Add(keyslot.Of(channel), metrics.Work{Out: int64(size)})
 	}
 }
 
 // scriptUses notes the slot of a command of the session's script.
-func (s *Session) scriptUses(slot int) {
+func (m *metered) scriptUses(slot int) {
 	switch {
-	case slot < 0 || s.scripted == slot+1:
-	case s.scripted == 0:
-		s.scripted = slot + 1
+	case slot < 0 || m.scripted == slot+1:
+	case m.scripted == 0:
+		m.scripted = slot + 1
 	default:
-		s.scripted = -1
+		m.scripted = -1
 	}
 }
 
 // meterQueued counts the bytes of a command that waits for EXEC.
 func (s *Session) meterQueued(argv [][]byte) {
-	if s.Engine.SlotStats != nil {
-		s.received += protocol.RequestSize(argv)
+	if s.Engine.Stats.SlotStats != nil {
+		s.Metered.received += protocol.RequestSize(argv)
 	}
 }
 

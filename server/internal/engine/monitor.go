@@ -26,35 +26,35 @@ func (c *Call) shown(i int) string {
 // Monitor is the handler of MONITOR.
 func Monitor(c *Call) {
 	s := c.Session
-	if c.Nested || s.NoBlock {
+	if c.Nested || s.Modes.NoBlock {
 		c.Reply.Error("ERR MONITOR isn't allowed for DENY BLOCKING client")
 		return
 	}
-	if s.monitoring || s.Replica {
+	if s.Modes.monitoring || s.Modes.Replica {
 		return // no second reply, as in Redis
 	}
-	s.monitoring = true
-	c.Engine.Monitors[s] = struct{}{}
+	s.Modes.monitoring = true
+	c.Engine.Clients.Monitors[s] = struct{}{}
 	c.Reply.OK()
 }
 
-func (srv *Engine) stopMonitor(s *Session) {
-	s.monitoring = false
-	delete(srv.Monitors, s)
+func (t *clients) stopMonitor(s *Session) {
+	s.Modes.monitoring = false
+	delete(t.Monitors, s)
 }
 
 // monitor sends a completed command to the MONITOR clients.
-func (srv *Engine) monitor(c *Call, now time.Time) {
+func (t *clients) monitor(c *Call, now time.Time) {
 	if !c.Command.Spec.Flags().Has(protocol.Admin | protocol.SkipMonitor) {
-		srv.SendMonitors(c, now)
+		t.SendMonitors(c, now)
 	}
 }
 
 // SendMonitors sends a command to the clients that called MONITOR.
-func (srv *Engine) SendMonitors(c *Call, now time.Time) {
+func (t *clients) SendMonitors(c *Call, now time.Time) {
 	us := now.UnixMicro()
-	addr := c.Session.Addr
-	if c.Session.Script {
+	addr := c.Session.Peer.Addr
+	if c.Session.Modes.Script {
 		addr = "lua"
 	}
 	line := fmt.Appendf(nil, "+%d.%06d [%d %s]", us/1e6, us%1e6, c.Session.DB.ID(), addr)
@@ -63,8 +63,8 @@ func (srv *Engine) SendMonitors(c *Call, now time.Time) {
 		line = protocol.AppendQuoted(line, c.shown(i))
 	}
 	line = append(line, '\r', '\n')
-	for s := range srv.Monitors {
-		if s.Replies != ReplyOff { // these are replies, unlike messages
+	for s := range t.Monitors {
+		if s.Modes.Replies != ReplyOff { // these are replies, unlike messages
 			s.Push(line)
 		}
 	}

@@ -107,22 +107,22 @@ func classesOf(letters string) (set EventClass) {
 // selectMemberEvents selects the events that record their members: those that are
 // published with them, and those of sorted sets while a client waits for a score.
 func (srv *Engine) selectMemberEvents() {
-	srv.subkeys = 0
-	if srv.notify&classSubkeys != 0 {
-		srv.subkeys = srv.notify & classAny
+	srv.events.subkeys = 0
+	if srv.events.notify&classSubkeys != 0 {
+		srv.events.subkeys = srv.events.notify & classAny
 	}
-	if srv.points > 0 {
-		srv.subkeys |= ClassZset
+	if srv.Waits.points > 0 {
+		srv.events.subkeys |= ClassZset
 	}
 }
 
 // notifyKeyspace publishes an effect that may have subscribers, on the channels,
 // and with the words, of Redis 8.8.
 func (srv *Engine) notifyKeyspace(e *effect) {
-	if srv.PubSub.Len(subscription.Channels) == 0 && srv.PubSub.Len(subscription.Patterns) == 0 {
+	if srv.PubSub.Table.Len(subscription.Channels) == 0 && srv.PubSub.Table.Len(subscription.Patterns) == 0 {
 		return
 	}
-	on, at := srv.notify, "@"+strconv.Itoa(e.db)+"__:"
+	on, at := srv.events.notify, "@"+strconv.Itoa(e.db)+"__:"
 	if on&classKeyspace != 0 {
 		srv.deliver(channelMessage, "__keyspace"+at+e.key, e.event)
 	}
@@ -159,15 +159,15 @@ type notifications struct {
 
 // hooks connects the accessors of the keyspace with the current commit scope.
 func (srv *Engine) hooks() keyspace.Hooks {
-	u := &srv.Scope
+	u := &srv.Turn.Scope
 	return keyspace.Hooks{
 		Expired: func(db *keyspace.DB, key string) {
-			srv.ExpiredKeys++
+			srv.Stats.ExpiredKeys++
 			u.changed(db.ID(), key, classExpired, "expired")
 		},
 		Dropped: srv.bytesFreed,
 		ExpiredMembers: func(db *keyspace.DB, key string, value any, members []string, emptied bool) {
-			srv.ExpiredMembers += int64(len(members))
+			srv.Stats.ExpiredMembers += int64(len(members))
 			class, event := ClassZset, "zexpired"
 			if keyspace.KindOf(value) == keyspace.KindHash {
 				class, event = ClassHash, "hexpired"
@@ -182,12 +182,12 @@ func (srv *Engine) hooks() keyspace.Hooks {
 		},
 		Swept: func(deadline int64) {
 			// A key exists through the millisecond of its deadline.
-			srv.ExpiryLag.Add(srv.At.Sub(time.UnixMilli(deadline + 1)))
+			srv.Stats.ExpiryLag.Add(srv.Turn.At.Sub(time.UnixMilli(deadline + 1)))
 		},
 		Added: func(db *keyspace.DB, key string) { u.event(db.ID(), key, classNew, "new") },
 		Missed: func(db *keyspace.DB, key []byte) {
-			srv.KeyspaceMisses++
-			if srv.notify&classMiss != 0 { // only then the key is copied
+			srv.Stats.KeyspaceMisses++
+			if srv.events.notify&classMiss != 0 { // only then the key is copied
 				u.event(db.ID(), string(key), classMiss, "keymiss")
 			}
 		},
@@ -195,8 +195,8 @@ func (srv *Engine) hooks() keyspace.Hooks {
 }
 
 // touch marks the sessions that watch a key: their EXEC will fail.
-func (srv *Engine) touch(db int, key string) {
-	for s := range srv.Watched[WaitKey{db, key}] {
-		s.touched = true
+func (w *waits) touch(db int, key string) {
+	for s := range w.Watched[WaitKey{db, key}] {
+		s.Transaction.touched = true
 	}
 }

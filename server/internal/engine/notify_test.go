@@ -312,7 +312,7 @@ func TestSubkeysOfManyMembers(t *testing.T) {
 	if len(named) != members-1 || named[0] != "member 0" || named[members-2] != "member 49998" {
 		t.Errorf("%d members, from %q", len(named), named[0])
 	}
-	if cap(srv.Scope.Members) > engine.KeepMembers || srv.Scope.MembersTaken != 0 {
-		t.Errorf("a buffer of %d bytes is kept", cap(srv.Scope.Members))
+	if cap(srv.Turn.Scope.Members) > engine.KeepMembers || srv.Turn.Scope.MembersTaken != 0 {
+		t.Errorf("a buffer of %d bytes is kept", cap(srv.Turn.Scope.Members))
 	}
 }

@@ -106,38 +106,38 @@ type outputQueue struct {
 }
 
 // waiting returns how many bytes no transport has taken yet.
-func (s *Session) waiting() int { return s.Out.Len() + s.Sealed }
+func (s *Session) waiting() int { return s.Out.Len() + s.Queue.Sealed }
 
 // backlog returns how many bytes of output the client has not taken yet.
 func (s *Session) backlog() int64 {
-	n := int64(s.Out.Len()+s.Sealed) + s.Unsent.Load() + s.owed
-	if s.held != nil {
-		n += int64(len(s.held.messages))
+	n := int64(s.Out.Len()+s.Queue.Sealed) + s.Queue.Unsent.Load() + s.Queue.owed
+	if s.Queue.held != nil {
+		n += int64(len(s.Queue.held.messages))
 	}
 	return n
 }
 
 // replied returns how many bytes of its output, written or not, replies to a replica have.
-func (s *Session) replied() int64 { return s.written + int64(s.waiting()) - s.stream }
+func (s *Session) replied() int64 { return s.Activity.written + int64(s.waiting()) - s.Queue.stream }
 
 // seal begins a new block.
 func (s *Session) seal(next []byte) {
 	b := s.Out.Swap(next)
-	s.blocks = append(s.blocks, b)
-	s.Sealed += len(b)
+	s.Queue.blocks = append(s.Queue.blocks, b)
+	s.Queue.Sealed += len(b)
 }
 
 // Recycle takes back output that a transport has written. Any goroutine may call it.
 func (s *Session) Recycle(out []byte) {
 	if cap(out) == blockSize {
-		s.Engine.written.Put((*[blockSize]byte)(out[:blockSize]))
+		s.Engine.Clients.written.Put((*[blockSize]byte)(out[:blockSize]))
 	}
 }
 
 // post appends a message that other code has encoded.
 func (s *Session) post(b []byte) {
 	if n := s.Out.Len(); n > blockSize/2 && n+len(b) > blockSize {
-		s.seal(s.Engine.written.Get().(*[blockSize]byte)[:0])
+		s.seal(s.Engine.Clients.written.Get().(*[blockSize]byte)[:0])
 	}
 	s.Out.Raw(b)
 	s.pending()
@@ -147,11 +147,11 @@ func (s *Session) post(b []byte) {
 // message appends a message that the client has not requested: after the reply, if one of
 // its commands runs.
 func (s *Session) message(b []byte) {
-	if !s.replying {
+	if !s.Queue.replying {
 		s.post(b)
 		return
 	}
-	h := s.hold()
+	h := s.Queue.hold()
 	h.messages = append(h.messages, b...)
 }
 
@@ -161,18 +161,18 @@ type held struct {
 	stale    [][]string // the arguments of sendInvalidation
 }
 
-func (s *Session) hold() *held {
-	if s.held == nil {
-		s.held = new(held)
+func (q *outputQueue) hold() *held {
+	if q.held == nil {
+		q.held = new(held)
 	}
-	return s.held
+	return q.held
 }
 
 // sendHeld appends what has arrived while a command of the client ran. As in Redis, the
 // messages come first, and the invalidations have the protocol version of the end.
 func (s *Session) sendHeld() {
-	h := s.held
-	s.held = nil
+	h := s.Queue.held
+	s.Queue.held = nil
 	if s.End == Killed {
 		return
 	}
@@ -191,44 +191,44 @@ func (s *Session) leaveWaiting() {
 	case n > 4*turnBytes:
 		s.seal(nil)
 	case n >= blockSize:
-		s.blocks = append(s.blocks, bytes.Clone(s.Out.Bytes()))
-		s.Sealed += n
+		s.Queue.blocks = append(s.Queue.blocks, bytes.Clone(s.Out.Bytes()))
+		s.Queue.Sealed += n
 		s.Out.Truncate(0)
 	}
-	s.queuedOut.Store(int64(s.waiting()))
+	s.Queue.queuedOut.Store(int64(s.waiting()))
 }
 
 // next returns the block to write next; the caller has the claim. If it is the last
 // block, spare becomes the new one.
 func (s *Session) next(spare []byte) (out []byte) {
-	if len(s.blocks) == 0 {
-		if spare == nil && s.Replica {
-			spare = s.Engine.written.Get().(*[blockSize]byte)[:0]
+	if len(s.Queue.blocks) == 0 {
+		if spare == nil && s.Modes.Replica {
+			spare = s.Engine.Clients.written.Get().(*[blockSize]byte)[:0]
 		}
 		out = s.Out.Swap(spare)
 	} else {
-		out, s.blocks[0] = s.blocks[0], nil
-		s.blocks = s.blocks[1:]
-		s.Sealed -= len(out)
-		if len(s.blocks) == 0 {
-			s.blocks = nil
+		out, s.Queue.blocks[0] = s.Queue.blocks[0], nil
+		s.Queue.blocks = s.Queue.blocks[1:]
+		s.Queue.Sealed -= len(out)
+		if len(s.Queue.blocks) == 0 {
+			s.Queue.blocks = nil
 		}
 	}
-	s.written += int64(len(out))
+	s.Activity.written += int64(len(out))
 	if s.waiting() > 0 {
-		s.Flushing.Store(2)
+		s.Queue.Flushing.Store(2)
 	}
-	s.queuedOut.Store(int64(s.waiting()))
+	s.Queue.queuedOut.Store(int64(s.waiting()))
 	return out
 }
 
 // drop discards the output of a client that is gone.
 func (s *Session) drop() {
-	s.garbage.Add(int64(s.waiting()))
-	s.held = nil
+	s.Queue.garbage.Add(int64(s.waiting()))
+	s.Queue.held = nil
 	s.Out.Swap(nil)
-	s.blocks, s.Sealed = nil, 0
-	s.queuedOut.Store(0)
+	s.Queue.blocks, s.Queue.Sealed = nil, 0
+	s.Queue.queuedOut.Store(0)
 }
 
 // claim reports whether the caller is to write the waiting output. If not, another
@@ -237,12 +237,12 @@ func (s *Session) drop() {
 // The state is 0 without a writer, 1 with one, and 2 if there is more output for
 // that writer. So in the common case, one writer that finds no further output, it
 // releases the claim without the lock.
-func (s *Session) claim() bool {
+func (q *outputQueue) claim() bool {
 	for {
-		if s.Flushing.CompareAndSwap(0, 1) {
+		if q.Flushing.CompareAndSwap(0, 1) {
 			return true
 		}
-		if s.Flushing.CompareAndSwap(1, 2) || s.Flushing.Load() == 2 {
+		if q.Flushing.CompareAndSwap(1, 2) || q.Flushing.Load() == 2 {
 			return false
 		}
 	}
@@ -252,22 +252,24 @@ func (s *Session) claim() bool {
 // output. It returns the next output, or nil if there is none; then it has released
 // the claim.
 func (s *Session) Written() []byte {
-	if s.Flushing.CompareAndSwap(1, 0) {
+	if s.Queue.Flushing.CompareAndSwap(1, 0) {
 		return nil
 	}
 	s.Engine.Mu.Lock()
 	defer s.Engine.Mu.Unlock()
-	s.Flushing.Store(1)
-	if s.waiting() == 0 || s.withheld || s.End == Killed {
-		s.Flushing.Store(0)
+	s.Queue.Flushing.Store(1)
+	if s.waiting() == 0 || s.Stall.withheld || s.End == Killed {
+		s.Queue.Flushing.Store(0)
 		return nil
 	}
 	return s.next(nil)
 }
 
-// OutputExceedsLimit reports whether so much output waits that the server is to run
+// ExceedsLimit reports whether so much output waits that the server is to run
 // no more commands of the client.
-func (s *Session) OutputExceedsLimit() bool { return s.Unsent.Load()+s.queuedOut.Load() > maxUnsent }
+func (q *outputQueue) ExceedsLimit() bool {
+	return q.Unsent.Load()+q.queuedOut.Load() > maxUnsent
+}
 
 // Take returns the output to write, if the caller is to write. A transport calls it
 // on wake, without the lock. killed reports that the connection must be closed at
@@ -281,25 +283,25 @@ func (s *Session) Take() (out []byte, killed, closed bool) {
 // TakeLocked is Take with the lock held. If it takes output, spare becomes the queue's
 // new buffer.
 func (s *Session) TakeLocked(spare []byte) (out []byte, killed, closed bool) {
-	if s.waiting() > 0 && s.End != Killed && !s.withheld && s.claim() {
+	if s.waiting() > 0 && s.End != Killed && !s.Stall.withheld && s.Queue.claim() {
 		out = s.next(spare)
 	}
-	return out, s.End == Killed, s.End == Closing && s.waiting() == 0 && s.Flushing.Load() == 0
+	return out, s.End == Killed, s.End == Closing && s.waiting() == 0 && s.Queue.Flushing.Load() == 0
 }
 
 // pending schedules a wake of the session after its output queue or state changed
 // outside its own turn.
 func (s *Session) pending() {
-	if s.Engine.current != s && !s.waking {
-		s.waking = true
-		s.Engine.Scope.wake = append(s.Engine.Scope.wake, s)
+	if s.Engine.Turn.current != s && !s.Queue.waking {
+		s.Queue.waking = true
+		s.Engine.Turn.Scope.wake = append(s.Engine.Turn.Scope.wake, s)
 	}
 }
 
 // RecordUnsent records that a client has not taken n bytes of a write. Transports call it
 // without the lock.
 func (s *Session) RecordUnsent(n int) {
-	s.Unsent.Store(int64(n))
+	s.Queue.Unsent.Store(int64(n))
 	limits := s.Engine.limits.Load()
 	if int64(n) > limits.lagging {
 		s.addSlow()
@@ -311,16 +313,16 @@ func (s *Session) RecordUnsent(n int) {
 
 // RecordTaken records that a client has taken n bytes later than at the first attempt
 // to write them. Transports call it without the lock.
-func (s *Session) RecordTaken(n int64) { s.late.Add(n) }
+func (q *outputQueue) RecordTaken(n int64) { q.late.Add(n) }
 
 // outputLimit returns the limit for a client with a backlog of n bytes.
 func (s *Session) outputLimit(n int64) config.OutputLimit {
 	switch limits := &s.Engine.Config.OutputLimits; {
-	case n > preAuthOutputLimit && !s.Authenticated && s.Engine.ACL.LoginRequired():
+	case n > preAuthOutputLimit && !s.Login.Authenticated && s.Engine.ACL.LoginRequired():
 		return config.OutputLimit{Hard: preAuthOutputLimit}
-	case s.direct:
+	case s.Modes.direct:
 		return config.OutputLimit{}
-	case s.Replica: // up to the size of the backlog its output costs nothing, see Owe
+	case s.Modes.Replica: // up to the size of the backlog its output costs nothing, see Owe
 		l := limits[config.ReplicaClient]
 		if l.Hard != 0 {
 			l.Hard = max(l.Hard, s.Engine.Config.ReplBacklogSize)
@@ -353,7 +355,7 @@ func (s *Session) checkOutput() {
 // exceedsLimit reports whether a client's backlog exceeds the limit of its class.
 func (s *Session) exceedsLimit() bool {
 	n := s.backlog()
-	if n <= firstReplies && s.softSince.IsZero() && !s.Out.Over() {
+	if n <= firstReplies && s.Queue.softSince.IsZero() && !s.Out.Over() {
 		return false
 	}
 	return s.overLimit(n)
@@ -367,33 +369,33 @@ func (s *Session) overLimit(n int64) bool {
 	l := s.outputLimit(n)
 	if l.Soft != 0 && n > l.Soft {
 		s.addSlow()
-		if s.softSince.IsZero() {
-			s.softSince = s.Engine.At
-			s.seen, s.seenAt = s.progress(), s.Engine.At
+		if s.Queue.softSince.IsZero() {
+			s.Queue.softSince = s.Engine.Turn.At
+			s.Queue.seen, s.Queue.seenAt = s.progress(), s.Engine.Turn.At
 		}
-	} else if !s.softSince.IsZero() {
-		s.softSince = time.Time{}
+	} else if !s.Queue.softSince.IsZero() {
+		s.Queue.softSince = time.Time{}
 	}
 	return l.Hard != 0 && n > l.Hard || s.Out.Over() || s.pushedTooMuch() ||
-		!s.softSince.IsZero() && s.Engine.At.Sub(s.softSince) > time.Duration(l.Seconds)*time.Second+softLimitSlack
+		!s.Queue.softSince.IsZero() && s.Engine.Turn.At.Sub(s.Queue.softSince) > time.Duration(l.Seconds)*time.Second+softLimitSlack
 }
 
 // pushedTooMuch reports whether too much unrequested output waits.
 func (s *Session) pushedTooMuch() bool {
 	hard := s.Engine.Config.OutputLimits[config.PubSubClient].Hard
-	return hard != 0 && s.pushed > hard && s.backlog() > hard
+	return hard != 0 && s.Queue.pushed > hard && s.backlog() > hard
 }
 
 // tooFarBehind closes a client that exceeds a limit, and logs which limit.
 func (s *Session) tooFarBehind() {
 	n := s.backlog()
 	l := s.outputLimit(n)
-	args := []any{"client", s.Addr, "name", s.Name, "class", s.Class(), "unsent", n}
+	args := []any{"client", s.Peer.Addr, "name", s.Login.Name, "class", s.Class(), "unsent", n}
 	switch {
 	case s.Out.Over():
 		args = append(args, "limit", "hard", "bytes", l.Hard, "reason", "one reply exceeds it")
 	case s.pushedTooMuch():
-		args = append(args, "limit", "hard, class pubsub", "bytes", s.Engine.Config.OutputLimits[config.PubSubClient].Hard, "pushed", s.pushed)
+		args = append(args, "limit", "hard, class pubsub", "bytes", s.Engine.Config.OutputLimits[config.PubSubClient].Hard, "pushed", s.Queue.pushed)
 	case l.Hard != 0 && n > l.Hard:
 		args = append(args, "limit", "hard", "bytes", l.Hard)
 	case l.Soft != 0 && n > l.Soft:
@@ -402,8 +404,8 @@ func (s *Session) tooFarBehind() {
 		args = append(args, "limit", "no progress after its end of input", "seconds", halfClosedSeconds)
 	}
 	s.Engine.Log.Warn("closing client: its output queue exceeds a limit", args...)
-	s.Engine.OutputLimitDisconnections++
-	s.overran = true
+	s.Engine.Stats.OutputLimitDisconnections++
+	s.Queue.overran = true
 	s.Kill()
 }
 
@@ -411,7 +413,7 @@ func (s *Session) tooFarBehind() {
 func (s *Session) outgrown() bool {
 	s.Engine.Mu.Lock()
 	defer s.Engine.Mu.Unlock()
-	return s.overran
+	return s.Queue.overran
 }
 
 // slowConsumers are the slow consumers: clients with a backlog above some soft limit. A
@@ -425,10 +427,10 @@ type slowConsumers struct {
 // addSlow adds the session to the slow consumers. It may be called with or without the
 // server's lock.
 func (s *Session) addSlow() {
-	if s.inSlow.Load() || !s.inSlow.CompareAndSwap(false, true) {
+	if s.Queue.inSlow.Load() || !s.Queue.inSlow.CompareAndSwap(false, true) {
 		return
 	}
-	l := &s.Engine.slow
+	l := &s.Engine.Clients.slow
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all = append(l.all, s)
@@ -448,7 +450,7 @@ func (srv *Engine) checkSlow() {
 
 // checkSlowLocked disconnects clients that have exceeded their limits for too long. The lock is held.
 func (srv *Engine) checkSlowLocked() {
-	l := &srv.slow
+	l := &srv.Clients.slow
 	l.mu.Lock()
 	all := l.all
 	l.all = nil
@@ -456,26 +458,26 @@ func (srv *Engine) checkSlowLocked() {
 	floor := srv.limits.Load().lagging
 	kept := all[:0]
 	for _, s := range all {
-		s.inSlow.Store(false) // a write from now on adds it again
+		s.Queue.inSlow.Store(false) // a write from now on adds it again
 		n := s.backlog()
-		stuck := s.OutputExceedsLimit() && s.InputExceedsLimit(s.inputSize())
-		if s.End == Killed || n == 0 || n <= floor && !s.halfClosed && s.softSince.IsZero() && !stuck {
+		stuck := s.Queue.ExceedsLimit() && s.InputExceedsLimit(s.Peer.inputSize())
+		if s.End == Killed || n == 0 || n <= floor && !s.Queue.halfClosed && s.Queue.softSince.IsZero() && !stuck {
 			continue
 		}
 		s.Weigh()
 		if s.checkProgress(n) {
 			s.tooFarBehind()
-		} else if stuck && srv.At.Sub(s.seenAt) > stuckSeconds*time.Second {
-			srv.QueryLimitDisconnections.Add(1)
-			s.logInputLimit("it reads no replies to its pipeline", s.inputSize())
+		} else if stuck && srv.Turn.At.Sub(s.Queue.seenAt) > stuckSeconds*time.Second {
+			srv.Stats.QueryLimitDisconnections.Add(1)
+			s.logInputLimit("it reads no replies to its pipeline", s.Peer.inputSize())
 			s.Kill()
-		} else if s.inSlow.CompareAndSwap(false, true) {
+		} else if s.Queue.inSlow.CompareAndSwap(false, true) {
 			kept = append(kept, s)
 		}
 	}
 	clear(all[len(kept):])
 	l.mu.Lock()
-	if l.all = append(l.all, kept...); len(l.all) > 0 && !srv.closed {
+	if l.all = append(l.all, kept...); len(l.all) > 0 && !srv.Ending.closed {
 		l.timer.Reset(slowCheckInterval)
 	}
 	l.mu.Unlock()
@@ -484,13 +486,13 @@ func (srv *Engine) checkSlowLocked() {
 // checkProgress reports whether a slow consumer must be closed: its backlog exceeds a
 // limit, or it takes no data after the end of its input. It records its progress.
 func (s *Session) checkProgress(n int64) bool {
-	if p := s.progress(); p != s.seen || s.seenAt.IsZero() {
-		s.seen, s.seenAt = p, s.Engine.At
-		if s.subscriptions.Len() == 0 && !s.softSince.IsZero() {
-			s.softSince = s.Engine.At
+	if p := s.progress(); p != s.Queue.seen || s.Queue.seenAt.IsZero() {
+		s.Queue.seen, s.Queue.seenAt = p, s.Engine.Turn.At
+		if s.subscriptions.Len() == 0 && !s.Queue.softSince.IsZero() {
+			s.Queue.softSince = s.Engine.Turn.At
 		}
 	}
-	if s.halfClosed && s.Engine.At.Sub(s.seenAt) > halfClosedSeconds*time.Second {
+	if s.Queue.halfClosed && s.Engine.Turn.At.Sub(s.Queue.seenAt) > halfClosedSeconds*time.Second {
 		return true
 	}
 	return s.overLimit(n)
@@ -498,9 +500,9 @@ func (s *Session) checkProgress(n int64) bool {
 
 // progress is a number that changes when the client takes data, or goes on with a pipeline.
 func (s *Session) progress() int64 {
-	n := s.late.Load() + s.arrived()>>12
-	if s.Conn != nil && s.End != Killed { // the socket of a killed one may be closed
-		n -= s.Conn.Untaken()
+	n := s.Queue.late.Load() + s.Peer.arrived()>>12
+	if s.Peer.Conn != nil && s.End != Killed { // the socket of a killed one may be closed
+		n -= s.Peer.Conn.Untaken()
 	}
 	return n
 }
@@ -520,13 +522,13 @@ func (s *Session) Progress() int64 {
 func (s *Session) FinishHalfClosed() bool {
 	s.Engine.Mu.Lock() // also while a script lends the lock
 	defer s.Engine.Mu.Unlock()
-	unwritten := s.Flushing.Load() != 0 || s.withheld
-	if s.End == Killed || !unwritten && (s.Blocked != nil || s.blockedUpstream() || s.paused() || s.subscriptions.Len() > 0 || s.monitoring || s.waiting() == 0 && s.postponed == nil && !s.awaitsReplies()) {
+	unwritten := s.Queue.Flushing.Load() != 0 || s.Stall.withheld
+	if s.End == Killed || !unwritten && (s.Stall.Blocked != nil || s.blockedUpstream() || s.paused() || s.subscriptions.Len() > 0 || s.Modes.monitoring || s.waiting() == 0 && s.Stall.postponed == nil && !s.awaitsReplies()) {
 		return false
 	}
-	if !s.halfClosed {
-		s.halfClosed = true
-		s.seenAt = time.Time{}
+	if !s.Queue.halfClosed {
+		s.Queue.halfClosed = true
+		s.Queue.seenAt = time.Time{}
 	}
 	s.addSlow()
 	return true

@@ -139,7 +139,7 @@ func TestPanic(t *testing.T) {
 			logged: []string{`command="SCRIPT KILL"`},
 		},
 		{
-			name: "the last save", prepare: func(srv *enginetest.Server) { srv.Ending.Save = true },
+			name: "the last save", prepare: func(srv *enginetest.Server) { srv.Ending.Flags.Save = true },
 			act: func(srv *enginetest.Server) {
 				srv.Locked(func() { srv.Keeper.Results = append(srv.Keeper.Results, persist.Result{}) })
 				srv.Shutdown(context.Background())

@@ -14,7 +14,7 @@ import (
 
 // pauses are the commands that a pause, or an expiry backlog, holds back.
 type pauses struct {
-	PausedUntil int64 // milliseconds since 1970; 0 = not paused
+	Until       int64 // milliseconds since 1970; 0 = not paused
 	pauseAll    bool
 	postponed   []*Session // by the pause, in order of arrival
 	delayed     []*Session // until their keys are clean, see backlog.go
@@ -38,52 +38,52 @@ type stall struct {
 // overlapping pauses the later end and the stricter kind apply. While commands are
 // forwarded it does nothing.
 func (srv *Engine) Pause(until int64, all bool) {
-	if until <= srv.Keys.Now() && srv.PausedUntil == 0 || srv.forwarder != nil {
+	if until <= srv.Keys.Now() && srv.Pauses.Until == 0 || srv.Forwarding.forwarder != nil {
 		return
 	}
-	srv.PausedUntil = max(srv.PausedUntil, until)
-	srv.pauseAll = srv.pauseAll || all
+	srv.Pauses.Until = max(srv.Pauses.Until, until)
+	srv.Pauses.pauseAll = srv.Pauses.pauseAll || all
 	srv.Keys.Freeze()
 }
 
 // PauseWrites postpones commands that write until resume is called. A pause of before goes on
 // then, and keeps what is postponed, unless it is over.
 func (srv *Engine) PauseWrites() (resume func()) {
-	until, all := srv.PausedUntil, srv.pauseAll
+	until, all := srv.Pauses.Until, srv.Pauses.pauseAll
 	srv.Pause(endless, false)
 	return func() {
 		if until > srv.Keys.Now() {
-			srv.PausedUntil, srv.pauseAll = until, all
+			srv.Pauses.Until, srv.Pauses.pauseAll = until, all
 		} else {
 			srv.Unpause()
 		}
 	}
 }
 
-// PausesAll reports whether a pause postpones all commands, not only those that write.
-func (srv *Engine) PausesAll() bool { return srv.pauseAll }
+// All reports whether a pause postpones all commands, not only those that write.
+func (p *pauses) All() bool { return p.pauseAll }
 
 // Unpause ends the pause, except that of forwarding. The postponed commands run in order of arrival, at the
 // end of the current turn.
 func (srv *Engine) Unpause() {
-	srv.PausedUntil, srv.pauseAll = 0, false
+	srv.Pauses.Until, srv.Pauses.pauseAll = 0, false
 	srv.Keys.Thaw()
-	if srv.forwarder != nil && !srv.preparing {
-		srv.PausedUntil = endless
+	if srv.Forwarding.forwarder != nil && !srv.Forwarding.preparing {
+		srv.Pauses.Until = endless
 		srv.Keys.Freeze()
 	}
-	postponed := srv.postponed
-	srv.postponed = nil
+	postponed := srv.Pauses.postponed
+	srv.Pauses.postponed = nil
 	for _, s := range postponed {
 		switch {
-		case s.postponed == nil: // the session has ended
-		case s.PeerClosed():
+		case s.Stall.postponed == nil: // the session has ended
+		case s.Peer.Closed():
 			s.Kill()
 		default:
-			srv.released = append(srv.released, s)
+			srv.Pauses.released = append(srv.Pauses.released, s)
 		}
 	}
-	srv.forgotten = 0
+	srv.Pauses.forgotten = 0
 }
 
 // effectsOf returns the flags of a command. For EXEC they include those of the
@@ -91,7 +91,7 @@ func (srv *Engine) Unpause() {
 func (s *Session) effectsOf(cmd *Command, argv [][]byte) protocol.Flags {
 	flags := cmd.effects(s.Engine, argv)
 	if cmd.RunsQueue {
-		for _, q := range s.queue {
+		for _, q := range s.Transaction.queue {
 			flags |= q.cmd.effects(s.Engine, q.argv)
 		}
 	}
@@ -99,53 +99,53 @@ func (s *Session) effectsOf(cmd *Command, argv [][]byte) protocol.Flags {
 }
 
 func (srv *Engine) postpone(s *Session, argv [][]byte) {
-	s.postponed = protocol.CopyArgs(argv)
-	s.Stalled.Store(true)
-	srv.postponed = append(srv.postponed, s)
-	srv.BlockedClients++
+	s.Stall.postponed = protocol.CopyArgs(argv)
+	s.Stall.Stalled.Store(true)
+	srv.Pauses.postponed = append(srv.Pauses.postponed, s)
+	srv.Stats.BlockedClients++
 }
 
 // runReleased runs the commands that a pause has postponed, each in a commit scope
 // of its own. One of them may start another pause.
 func (srv *Engine) runReleased() {
-	for len(srv.released) > 0 {
-		s := srv.released[0]
-		srv.released = srv.released[1:]
-		argv := s.postponed
+	for len(srv.Pauses.released) > 0 {
+		s := srv.Pauses.released[0]
+		srv.Pauses.released = srv.Pauses.released[1:]
+		argv := s.Stall.postponed
 		if argv == nil {
 			continue // the session has ended
 		}
-		s.postponed = nil
-		srv.BlockedClients--
-		s.Stalled.Store(false)
-		s.runningPostponed = true
+		s.Stall.postponed = nil
+		srv.Stats.BlockedClients--
+		s.Stall.Stalled.Store(false)
+		s.Stall.runningPostponed = true
 		s.Exec(argv)
-		s.runningPostponed = false
-		srv.Scope.Commit()
+		s.Stall.runningPostponed = false
+		srv.Turn.Scope.Commit()
 		s.checkOutput()
-		if !s.Stalled.Load() {
+		if !s.Stall.Stalled.Load() {
 			s.resume()
 		}
 	}
-	srv.released = nil
+	srv.Pauses.released = nil
 }
 
 // forgetPostponed drops the postponed command of a session that ends. The session
 // stays in its list until its turn comes, or until half of the sessions in the
 // lists have ended: a search for it would take time linear in their number.
 func (srv *Engine) forgetPostponed(s *Session) {
-	if s.postponed == nil {
+	if s.Stall.postponed == nil {
 		return
 	}
-	s.postponed = nil
-	srv.BlockedClients--
-	srv.forgotten++
-	if 2*srv.forgotten <= len(srv.postponed)+len(srv.delayed)+len(srv.released) {
+	s.Stall.postponed = nil
+	srv.Stats.BlockedClients--
+	srv.Pauses.forgotten++
+	if 2*srv.Pauses.forgotten <= len(srv.Pauses.postponed)+len(srv.Pauses.delayed)+len(srv.Pauses.released) {
 		return
 	}
-	srv.forgotten = 0
-	left := func(s *Session) bool { return s.postponed == nil }
-	srv.postponed = slices.DeleteFunc(srv.postponed, left)
-	srv.delayed = slices.DeleteFunc(srv.delayed, left)
-	srv.released = slices.DeleteFunc(srv.released, left)
+	srv.Pauses.forgotten = 0
+	left := func(s *Session) bool { return s.Stall.postponed == nil }
+	srv.Pauses.postponed = slices.DeleteFunc(srv.Pauses.postponed, left)
+	srv.Pauses.delayed = slices.DeleteFunc(srv.Pauses.delayed, left)
+	srv.Pauses.released = slices.DeleteFunc(srv.Pauses.released, left)
 }

@@ -27,12 +27,12 @@ type ProgramCall struct {
 func CallProgram(c *Call, handler func(*ProgramCall) (any, error)) {
 	p := &ProgramCall{call: c}
 	caller := c.Session
-	if caller.Script {
+	if caller.Modes.Script {
 		caller = c.Engine.Scripting.Running.Caller
 	}
 	s := &Session{
 		Engine: c.Engine, DB: c.DB, Peer: Peer{Addr: "?:0", LocalAddr: "?:0", FD: -1, Wake: func() {}},
-		login: login{User: caller.User, Authenticated: true}, modes: modes{NoBlock: true, Script: true},
+		Login: login{User: caller.Login.User, Authenticated: true}, Modes: modes{NoBlock: true, Script: true},
 	}
 	s.Call = Call{Session: s, Engine: c.Engine, Reply: &s.Out, Nested: true, OfScript: true}
 	s.Out.SetVersion(3)

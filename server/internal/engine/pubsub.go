@@ -14,7 +14,7 @@ import (
 // appended to their bounded output queues; their transports write it without the
 // lock. So a subscriber that does not read delays no other client.
 type pubsub struct {
-	PubSub  subscription.Table[*Session]
+	Table   subscription.Table[*Session]
 	encoded [2]protocol.Reply // for RESP2 and RESP3
 }
 
@@ -23,22 +23,22 @@ func (s *Session) Subscriptions() *subscription.Names { return &s.subscriptions 
 
 // Subscribe subscribes the session to a name, if it is not subscribed already.
 func (s *Session) Subscribe(kind subscription.Topic, name string) {
-	added, first := s.Engine.PubSub.Add(s, kind, name)
+	added, first := s.Engine.PubSub.Table.Add(s, kind, name)
 	if added {
-		s.nameBytes += int64(len(name)) + perName
+		s.Weight.nameBytes += int64(len(name)) + perName
 	}
-	if f := s.Engine.forwarder; first && f != nil {
+	if f := s.Engine.Forwarding.forwarder; first && f != nil {
 		f.Subscribe(kind, []string{name}, func() {})
 	}
 }
 
 // Unsubscribe ends the subscription to a name, if there is one. It borrows the name.
 func (s *Session) Unsubscribe(kind subscription.Topic, name string) {
-	removed, last := s.Engine.PubSub.Remove(s, kind, name)
+	removed, last := s.Engine.PubSub.Table.Remove(s, kind, name)
 	if removed {
-		s.nameBytes -= int64(len(name)) + perName
+		s.Weight.nameBytes -= int64(len(name)) + perName
 	}
-	if f := s.Engine.forwarder; last && f != nil {
+	if f := s.Engine.Forwarding.forwarder; last && f != nil {
 		f.Unsubscribe(kind, strings.Clone(name))
 	}
 }
@@ -60,9 +60,9 @@ func (c *Call) Publish(sharded bool, channel, message []byte) int {
 	if sharded {
 		kind, how = shardMessage, 1
 	}
-	n := srv.PubSub.Receivers(sharded, channel)
+	n := srv.PubSub.Table.Receivers(sharded, channel)
 	if n > 0 {
-		srv.Scope.publish(kind, channel, message)
+		srv.Turn.Scope.publish(kind, channel, message)
 	}
 	srv.Keys.Note(keyspace.ChangeMessage, 0, channel, message, how)
 	return n
@@ -70,7 +70,7 @@ func (c *Call) Publish(sharded bool, channel, message []byte) int {
 
 // deliver sends a message to the present subscribers.
 func (srv *Engine) deliver(kind messageKind, channel, message string) {
-	p := &srv.PubSub
+	p := &srv.PubSub.Table
 	if kind == shardMessage {
 		srv.send(p.Subscribers(subscription.Shards, channel), messageToShard, "", channel, message)
 		return
@@ -96,7 +96,7 @@ func (srv *Engine) send(to []*Session, what, pattern, channel, message string) {
 	if len(to) == 0 {
 		return
 	}
-	encoded := &srv.encoded
+	encoded := &srv.PubSub.encoded
 	var late []*Session
 	for _, s := range to {
 		r := &encoded[s.Out.Version()-2]
@@ -117,7 +117,7 @@ func (srv *Engine) send(to []*Session, what, pattern, channel, message string) {
 		}
 		s.message(r.Bytes())
 		if what == messageToShard {
-			srv.meterMessage(channel, r.Len())
+			srv.Stats.meterMessage(channel, r.Len())
 		}
 		if s.exceedsLimit() {
 			late = append(late, s)
@@ -144,9 +144,9 @@ func (s *Session) Push(b []byte) {
 		return
 	}
 	if s.backlog() == 0 {
-		s.pushed = 0
+		s.Queue.pushed = 0
 	}
-	s.pushed += int64(len(b))
+	s.Queue.pushed += int64(len(b))
 	s.message(b)
 	s.checkOutput()
 }

@@ -96,7 +96,7 @@ func (srv *Engine) feed() {
 // BecomeReplica makes the session one of a replica: it receives what [Session.Append]
 // appends, and no replies.
 func (s *Session) BecomeReplica() {
-	s.Replica = true
+	s.Modes.Replica = true
 	s.Weigh()
 }
 
@@ -106,7 +106,7 @@ func (s *Session) Append(b []byte) {
 	if s.End != Serving {
 		return
 	}
-	s.stream += int64(len(b))
+	s.Queue.stream += int64(len(b))
 	s.post(b)
 	s.checkOutput()
 }
@@ -120,7 +120,7 @@ func (s *Session) EndStream() {
 // Owe records that n bytes of the stream wait for the replica beside its output queue. They
 // count for the limit of its class. The lock is held.
 func (s *Session) Owe(n int64) {
-	s.owed = n
+	s.Queue.owed = n
 	if s.End == Serving {
 		s.checkOutput()
 	}
@@ -128,31 +128,31 @@ func (s *Session) Owe(n int64) {
 
 // Backlog returns how many bytes of its output queue the client has not taken yet. The lock
 // is held.
-func (s *Session) Backlog() int64 { return s.backlog() - s.owed }
+func (s *Session) Backlog() int64 { return s.backlog() - s.Queue.owed }
 
 // WroteAt returns keyspace.Keyspace.EffectCount after the last change by the session's
 // commands, or after a later one of the same turn; 0 if there was none. Changes by the
 // transaction or script that runs do not count.
 func (s *Session) WroteAt() uint64 {
-	if s.execing == 0 && s.Engine.Scripting.Running == nil {
+	if s.Transaction.execing == 0 && s.Engine.Scripting.Running == nil {
 		s.noteChanges()
 	}
-	return s.wroteAt
+	return s.Activity.wroteAt
 }
 
 // OnDisk reports whether the changes up to the last call of WroteAt are in a file that the
 // server keeps up to date.
 func (s *Session) OnDisk() bool {
-	return s.Engine.Logs() && s.Engine.Keeper.Saved(s.savedBy)
+	return s.Engine.Logs() && s.Engine.Keeper.Saved(s.Activity.savedBy)
 }
 
 // noteChanges attributes the changes of this turn to the session.
 func (s *Session) noteChanges() {
-	if n := s.Engine.Keys.EffectCount(); n != s.Engine.effectsBefore {
-		s.wroteAt = n
+	if n := s.Engine.Keys.EffectCount(); n != s.Engine.Turn.effectsBefore {
+		s.Activity.wroteAt = n
 	}
-	if s.Engine.Changes != s.Engine.changesBefore {
-		s.savedBy = s.Engine.Keeper.Epoch()
+	if s.Engine.Stats.Changes != s.Engine.Turn.changesBefore {
+		s.Activity.savedBy = s.Engine.Keeper.Epoch()
 	}
 }
 

@@ -35,7 +35,9 @@ type scripting struct {
 	Cache    scriptCache[*EvalScript]
 	Session  *Session
 	Running  *ScriptRun
-	AllowAll bool // DEBUG SET-DISABLE-DENY-SCRIPTS
+	Busy     bool      // a script has run for long and lends the lock, only for replies of -BUSY
+	idle     sync.Cond // signaled when the script has ended
+	AllowAll bool      // DEBUG SET-DISABLE-DENY-SCRIPTS
 
 	MemoryLimit uint64                       // how much the process may grow while a script runs
 	LoadTime    time.Duration                // time limit of each function library when data are loaded
@@ -146,10 +148,10 @@ func (r *ScriptRun) busyError() string {
 
 // Begin makes r the running script.
 func (sc *scripting) Begin(r *ScriptRun) {
-	if r.Caller.execing == 0 {
+	if r.Caller.Transaction.execing == 0 {
 		r.Caller.noteChanges()
 	}
-	sc.Running, r.outer = r, r.Engine.Scope.Shown.Hold(r.Engine.At)
+	sc.Running, r.outer = r, r.Engine.Turn.Scope.Shown.Hold(r.Engine.Turn.At)
 	r.memory.Begin(sc, r.Engine.Keys, r.Watch.Started)
 	sc.watched.Store(&r.memory)
 }
@@ -160,7 +162,7 @@ func (srv *Engine) EndScript(r *ScriptRun) {
 	r.State.Running, r.State.Interrupt = false, nil
 	sc.watched.Store(nil)
 	r.memory.End()
-	sc.Running, srv.Scope.Shown = nil, r.outer
+	sc.Running, srv.Turn.Scope.Shown = nil, r.outer
 	if sc.Session != nil && sc.Session.Out.Cap() > MaxKeptReply {
 		sc.Session.Out.Swap(nil)
 	}
@@ -234,28 +236,28 @@ func (r *ScriptRun) Interrupt() *lua.LTable {
 	srv.yieldLock()
 	if !first { // a script with one slow command has one time, as in Redis, which looks at intervals of 100 000 instructions
 		now := srv.Clock()
-		srv.Scope.Shown.Move(now)
+		srv.Turn.Scope.Shown.Move(now)
 		r.outer.Move(now)
 	}
 	switch {
 	case srv.Mu.broken: // another goroutine has panicked meanwhile
 		r.State.Bug(lockBroken{})
 		return ErrorTable(r.State, ErrInternal, false)
-	case srv.closed && r.Wrote && !srv.Ending.Nosave:
+	case srv.Ending.closed && r.Wrote && !srv.Ending.Flags.Nosave:
 		// A partial result of the script must not be saved.
-		srv.Ending.Nosave = true
+		srv.Ending.Flags.Nosave = true
 		srv.Log.Warn("the shutdown ended a script that had changed data; unsaved changes are lost", "script", r.Name)
 		fallthrough
-	case r.Killed || srv.closed:
+	case r.Killed || srv.Ending.closed:
 		srv.Log.Warn("script killed", "script", r.Name)
 		return ErrorTable(r.State, "ERR Script killed by user with "+srv.Config.Words("SCRIPT KILL", kill)+"...", false)
 	}
 	return nil
 }
 
-// ScriptBusy reports whether the script that runs has taken longer than busy-reply-threshold.
-func (srv *Engine) ScriptBusy() bool {
-	r := srv.Scripting.Running
+// IsBusy reports whether the script that runs has taken longer than busy-reply-threshold.
+func (sc *scripting) IsBusy() bool {
+	r := sc.Running
 	return r != nil && r.busy
 }
 
@@ -423,13 +425,13 @@ func (m *ScriptMemory) End() {
 // commit scope begins: sessions run the commands that are allowed while a script is
 // busy, in turnWhileBusy, and every other goroutine waits in lock.
 func (srv *Engine) yieldLock() {
-	if len(srv.Scope.wake) > 0 && srv.withholds() {
+	if len(srv.Turn.Scope.wake) > 0 && srv.withholds() {
 		srv.withholdWoken()
 	}
 	outer := srv.push()
-	srv.Busy, srv.applyingKnown = true, false
+	srv.Scripting.Busy, srv.checks.known = true, false
 	srv.replaceLoop() // a new goroutine must read the loop's other clients
-	if srv.PausedUntil == 0 {
+	if srv.Pauses.Until == 0 {
 		srv.Keys.Freeze()
 	}
 	srv.unlock()
@@ -438,8 +440,8 @@ func (srv *Engine) yieldLock() {
 	if srv.Mu.broken {
 		return // return to interrupt, which ends the script
 	}
-	srv.pop(outer)
-	if srv.PausedUntil == 0 {
+	srv.Turn.pop(outer)
+	if srv.Pauses.Until == 0 {
 		srv.Keys.Thaw()
 	}
 }
@@ -449,8 +451,8 @@ const busyYieldTime = 200 * time.Microsecond
 
 // busyEnded resumes the goroutines that wait for the end of a script.
 func (srv *Engine) busyEnded() {
-	srv.Busy, srv.applyingKnown = false, false
-	srv.idle.Broadcast()
+	srv.Scripting.Busy, srv.checks.known = false, false
+	srv.Scripting.idle.Broadcast()
 }
 
 // turnWhileBusy is the variant of turn for the time while a script is busy. The
@@ -459,14 +461,14 @@ func (srv *Engine) busyEnded() {
 func (s *Session) turnWhileBusy(batch [][][]byte) (done int, out []byte, ending bool) {
 	done, out, ending = s.workWhileBusy(batch)
 	srv := s.Engine
-	wake := srv.Scope.wake
-	srv.Scope.wake = nil
+	wake := srv.Turn.Scope.wake
+	srv.Turn.Scope.wake = nil
 	for _, w := range wake {
-		w.waking = false
+		w.Queue.waking = false
 	}
 	srv.Mu.Unlock()
 	for _, w := range wake {
-		w.Wake()
+		w.Peer.Wake()
 	}
 	return done, out, ending
 }
@@ -475,15 +477,15 @@ func (s *Session) turnWhileBusy(batch [][][]byte) (done int, out []byte, ending 
 func (s *Session) workWhileBusy(batch [][][]byte) (done int, out []byte, ending bool) {
 	srv := s.Engine
 	defer srv.guard()
-	srv.current = s
-	for done < len(batch) && !s.Stalled.Load() && s.End == Serving {
+	srv.Turn.current = s
+	for done < len(batch) && !s.Stall.Stalled.Load() && s.End == Serving {
 		s.Exec(batch[done])
 		s.checkOutput()
 		done++
 	}
-	srv.Scope.Commit()
-	srv.current = nil
-	if s.waiting() > 0 && !s.withheld && s.End != Killed && s.claim() {
+	srv.Turn.Scope.Commit()
+	srv.Turn.current = nil
+	if s.waiting() > 0 && !s.Stall.withheld && s.End != Killed && s.Queue.claim() {
 		out = s.next(nil)
 	}
 	s.Call.Argv, s.Call.Args = nil, protocol.Args{} // as in work
@@ -508,15 +510,15 @@ func (r *ScriptRun) Call(argv [][]byte) (reply []byte, failed string) {
 	s := r.Session
 	c := &s.Call
 	s.Out.Truncate(0)
-	s.NoTouch = r.Caller.NoTouch
-	start := srv.At
+	s.Modes.NoTouch = r.Caller.Modes.NoTouch
+	start := srv.Turn.At
 	c.execute(cmd, argv, names, s.DB, 0)
 	if r.Caller.cache != nil && cmd.reads() {
 		r.Caller.trackKeys(cmd, argv)
 	}
 	srv.recordCall(c, start)
-	srv.Scope.apply()
-	r.Caller.ran++
+	srv.Turn.Scope.apply()
+	r.Caller.Activity.ran++
 	if s.Out.Over() {
 		return nil, "ERR not enough memory for the reply"
 	}
@@ -536,10 +538,10 @@ func (r *ScriptRun) refuses(cmd *Command, argv [][]byte) string {
 		return ErrScriptForbidden
 	}
 	if d := r.Caller.permitOn(r.Session, cmd, argv, acl.InScript); d != acl.Permitted {
-		return "ERR ACL failure in script: " + d.Refusal(r.Caller.User.Name, cmd.Name)
+		return "ERR ACL failure in script: " + d.Refusal(r.Caller.Login.User.Name, cmd.Name)
 	}
 	switch {
-	case r.Engine.Stale() && !flags.Has(protocol.Stale) && !r.Caller.Primary:
+	case r.Engine.Stale() && !flags.Has(protocol.Stale) && !r.Caller.Modes.Primary:
 		return "ERR Can not execute the command on a stale replica"
 	case r.ReadOnly && flags.Has(protocol.Write|protocol.MayReplicate):
 		return "ERR Write commands are not allowed from read-only scripts."
@@ -548,10 +550,10 @@ func (r *ScriptRun) refuses(cmd *Command, argv [][]byte) string {
 		return ErrNotSaved
 	case r.Engine.LacksReplicas():
 		return ErrNoReplicas
-	case r.Engine.ReadOnly() && !r.Caller.Primary:
+	case r.Engine.ReadOnly() && !r.Caller.Modes.Primary:
 		return ErrReadOnly
 	}
-	if flags.Has(protocol.DenyOOM) && !r.Wrote && !r.Flags.Has(scriptAllowOOM) && r.Engine.Config.Maxmemory != 0 && r.Engine.MemoryState.lacking {
+	if flags.Has(protocol.DenyOOM) && !r.Wrote && !r.Flags.Has(scriptAllowOOM) && r.Engine.Config.Maxmemory != 0 && r.Engine.Memory.lacking {
 		return errOOM
 	}
 	if r.Engine.Cluster != nil {
@@ -566,7 +568,7 @@ func (r *ScriptRun) refuses(cmd *Command, argv [][]byte) string {
 // or "".
 func (r *ScriptRun) misplaced(cmd *Command, argv [][]byte) string {
 	slot, refusal := r.Caller.Misplaced(cmd, argv)
-	r.Caller.scriptUses(slot)
+	r.Caller.Metered.scriptUses(slot)
 	switch {
 	case refusal == errClusterReadOnly:
 		return "Script attempted to execute a write command while the cluster is down and readonly"

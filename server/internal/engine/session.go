@@ -23,21 +23,21 @@ type Session struct {
 	DB     *keyspace.DB
 	Out    protocol.Reply
 
-	Peer // fixed before the first command
-	login
-	modes
-	activity
-	transaction
+	Peer          Peer // fixed before the first command
+	Login         login
+	Modes         modes
+	Activity      activity
+	Transaction   transaction
 	subscriptions subscription.Names
-	metered
-	forwarded *forwarded       // nil unless commands were forwarded
-	cache     *tracking.Client // state of CLIENT TRACKING; nil without tracking
-	fieldsets map[string][][]byte
+	Metered       metered
+	forwarded     *forwarded       // nil unless commands were forwarded
+	cache         *tracking.Client // state of CLIENT TRACKING; nil without tracking
+	fieldsets     map[string][][]byte
 
-	stall
-	End EndState
-	outputQueue
-	weight
+	Stall  stall
+	End    EndState
+	Queue  outputQueue
+	Weight weight
 }
 
 // login is the user of a session, and the names that the client has given itself.
@@ -155,16 +155,16 @@ func (srv *Engine) NewSessionAt(place **Session, p Peer) {
 // addSession is NewSessionAt with the lock held.
 func (srv *Engine) addSession(place **Session, p Peer) {
 	now := srv.Clock()
-	srv.lastID++
+	srv.Clients.lastID++
 	s := &Session{
-		Engine: srv, ID: srv.lastID, DB: srv.Keys.DB(0),
-		Peer: p, activity: activity{Created: now, lastUsed: now},
+		Engine: srv, ID: srv.Clients.lastID, DB: srv.Keys.DB(0),
+		Peer: p, Activity: activity{Created: now, lastUsed: now},
 	}
 	s.SetDefaultUser()
 	s.Call = Call{Session: s, Engine: srv, Reply: &s.Out}
 	*place = s
-	srv.Sessions[s.ID] = s
-	srv.Connections++
+	srv.Clients.Sessions[s.ID] = s
+	srv.Stats.Connections++
 	s.Weigh()
 }
 
@@ -179,15 +179,15 @@ func (s *Session) Close() (out []byte) {
 
 // remove is Close with the lock held.
 func (s *Session) remove() (out []byte) {
-	s.garbage.Add(s.Unsent.Load() + int64(s.inputSize()))
+	s.Queue.garbage.Add(s.Queue.Unsent.Load() + int64(s.Peer.inputSize()))
 	out, _, _ = s.TakeLocked(nil)
 	s.drop()
 	s.Reset()
 	s.untrackRemoved()
 	s.End = Killed
 	s.Weigh()
-	delete(s.Engine.Sessions, s.ID)
-	s.Engine.Scope.Commit()
+	delete(s.Engine.Clients.Sessions, s.ID)
+	s.Engine.Turn.Scope.Commit()
 	return out
 }
 
@@ -195,7 +195,7 @@ func (s *Session) remove() (out []byte) {
 // transport calls it once it has closed the connection and holds no buffer of it; of two
 // goroutines that have held one, each calls it.
 func (s *Session) Released() {
-	if n := s.garbage.Load(); n >= minCollect {
+	if n := s.Queue.garbage.Load(); n >= minCollect {
 		s.Engine.maintain(func() { s.Engine.bytesFreed(int(n)) })
 	}
 }
@@ -203,19 +203,19 @@ func (s *Session) Released() {
 // Reset returns the session to the state of a new connection, except for
 // authentication.
 func (s *Session) Reset() {
-	if s.Blocked != nil {
-		s.Engine.unblock(s.Blocked)
+	if s.Stall.Blocked != nil {
+		s.Engine.unblock(s.Stall.Blocked)
 	}
 	s.Engine.forgetPostponed(s)
 	s.leaveUpstream()
 	s.discard()
 	s.unsubscribeAll()
 	s.Untrack()
-	s.DropFieldsets()
-	s.Readonly = false
-	s.Engine.stopMonitor(s)
-	if s.Replica {
-		s.Replica = false
+	s.dropFieldsets()
+	s.Modes.Readonly = false
+	s.Engine.Clients.stopMonitor(s)
+	if s.Modes.Replica {
+		s.Modes.Replica = false
 		s.Engine.Replication.Left(s)
 	}
 }
@@ -232,7 +232,7 @@ const (
 // other code uses after the command. It returns false for a postponed command
 // without asking the client's reader, which may be in use by then.
 func (s *Session) Owns(arg []byte) bool {
-	return s.Reader != nil && !s.runningPostponed && s.Reader.Apart(arg)
+	return s.Peer.Reader != nil && !s.Stall.runningPostponed && s.Peer.Reader.Apart(arg)
 }
 
 // Turn runs commands in order until all are done, the session blocks or is to close, or
@@ -243,7 +243,7 @@ func (s *Session) Owns(arg []byte) bool {
 func (s *Session) Turn(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
 	srv := s.Engine
 	srv.Mu.Lock()
-	if srv.Busy {
+	if srv.Scripting.Busy {
 		return s.turnWhileBusy(batch)
 	}
 	done, out, ending = s.turnLocked(batch, spare)
@@ -258,7 +258,7 @@ func (s *Session) turnLocked(batch [][][]byte, spare []byte) (done int, out []by
 	srv.Freeze()
 	srv.serveDue()
 	done, out, ending = s.work(batch, spare)
-	s.spare = s.unused()
+	s.Queue.spare = s.unused()
 	srv.finishTurn()
 	return done, out, ending
 }
@@ -267,7 +267,7 @@ func (s *Session) turnLocked(batch [][][]byte, spare []byte) (done int, out []by
 // at once: an unauthenticated client sends one, as AUTH changes the limits.
 func (s *Session) ReaderLimits() (limits protocol.Limits, commands int) {
 	limits = s.Engine.limits.Load().reader
-	if !s.Authenticated && s.Engine.ACL.LoginRequired() {
+	if !s.Login.Authenticated && s.Engine.ACL.LoginRequired() {
 		limits.Unauthenticated = true
 		return limits, 1
 	}
@@ -281,10 +281,10 @@ func (s *Session) InputGrew(before, size int, held bool) (weighed, ok bool) {
 	limits := s.Engine.limits.Load()
 	switch {
 	case size <= unauthenticatedInput || !s.InputExceedsLimit(size):
-	case held && !(s.Stalled.Load() && s.WaitsForOthers()):
+	case held && !(s.Stall.Stalled.Load() && s.WaitsForOthers()):
 		s.addSlow() // checkSlow closes it, unless it reads
 	default:
-		s.Engine.QueryLimitDisconnections.Add(1)
+		s.Engine.Stats.QueryLimitDisconnections.Add(1)
 		s.logInputLimit("a command or its pipeline exceeds it", size)
 		return false, false
 	}
@@ -303,7 +303,7 @@ func (s *Session) InputExceedsLimit(size int) bool { return size > s.inputLimit(
 
 func (s *Session) inputLimit() int {
 	limit := s.Engine.limits.Load().queryBuffer
-	if !s.Authenticated && s.Engine.ACL.LoginRequired() {
+	if !s.Login.Authenticated && s.Engine.ACL.LoginRequired() {
 		return min(limit, unauthenticatedInput)
 	}
 	return limit
@@ -315,7 +315,7 @@ const unauthenticatedInput = 1 << 20
 
 func (s *Session) logInputLimit(reason string, size int) {
 	s.Engine.Log.Warn("closing client: its input exceeds client-query-buffer-limit", "reason", reason,
-		"client", s.Addr, "bytes", size, "client-query-buffer-limit", s.inputLimit())
+		"client", s.Peer.Addr, "bytes", size, "client-query-buffer-limit", s.inputLimit())
 }
 
 // largeInput is the size from which an input buffer counts for maxmemory-clients while
@@ -329,17 +329,17 @@ func (s *Session) FailInput(err error) {
 		mark, msg := s.Out.Len(), "ERR "+err.Error()
 		s.Out.Error(msg)
 		s.Engine.countError(msg, false)
-		if s.EndStream(); s.Replica {
-			s.Engine.Replication.Replied(s, s.last, mark)
+		if s.EndStream(); s.Modes.Replica {
+			s.Engine.Replication.Replied(s, s.Activity.last, mark)
 		}
 	})
 }
 
 // TakeSpare returns the buffer that was passed to the last turn, or nil if the turn has
 // used it.
-func (s *Session) TakeSpare() []byte {
-	b := s.spare
-	s.spare = nil
+func (q *outputQueue) TakeSpare() []byte {
+	b := q.spare
+	q.spare = nil
 	return b
 }
 
@@ -355,22 +355,22 @@ func (s *Session) unused() []byte {
 // work runs commands for turn, or for an epoll loop.
 func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
 	srv := s.Engine
-	srv.current = s
+	srv.Turn.current = s
 	if s.Out.Len() == 0 {
 		s.Out.Swap(spare)
 	}
 	s.Out.SetLimit(s.replyLimit())
-	start := srv.At
-	for done < len(batch) && !s.Stalled.Load() && s.End == Serving {
+	start := srv.Turn.At
+	for done < len(batch) && !s.Stall.Stalled.Load() && s.End == Serving {
 		n := s.runFastBatch(batch[done:])
 		if n == 0 {
 			s.Exec(batch[done])
-			srv.Scope.Commit()
+			srv.Turn.Scope.Commit()
 			s.checkOutput()
 			n = 1
 		}
 		done += n
-		if s.Out.Len() > turnBytes || srv.At.Sub(start) > turnTime {
+		if s.Out.Len() > turnBytes || srv.Turn.At.Sub(start) > turnTime {
 			break
 		}
 	}
@@ -378,9 +378,9 @@ func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, en
 		srv.finishTracking()
 	}
 	if s.awaitsReplies() {
-		s.Stalled.Store(true)
+		s.Stall.Stalled.Store(true)
 	}
-	srv.current = nil
+	srv.Turn.current = nil
 	s.noteChanges()
 	if s.Out.Len() > 0 && srv.withholds() {
 		srv.withhold(s)
@@ -389,7 +389,7 @@ func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, en
 	case s.End == Killed:
 		s.drop()
 	case s.waiting() == 0:
-	case !s.withheld && s.claim():
+	case !s.Stall.withheld && s.Queue.claim():
 		out = s.next(nil)
 	default:
 		s.leaveWaiting()
@@ -411,7 +411,7 @@ func (s *Session) Ending() bool {
 func (s *Session) Receives() bool {
 	s.Engine.Mu.Lock()
 	defer s.Engine.Mu.Unlock()
-	return s.Blocked != nil || s.postponed != nil || s.awaitsReplies() || s.subscriptions.Len() > 0 || s.monitoring || s.cache != nil
+	return s.Stall.Blocked != nil || s.Stall.postponed != nil || s.awaitsReplies() || s.subscriptions.Len() > 0 || s.Modes.monitoring || s.cache != nil
 }
 
 // WasKilled reports whether the connection is to be closed at once.
@@ -423,7 +423,7 @@ func (s *Session) WasKilled() bool {
 
 // resume allows the transport to run commands again.
 func (s *Session) resume() {
-	s.Stalled.Store(false)
+	s.Stall.Stalled.Store(false)
 	s.pending()
 }
 
@@ -431,35 +431,35 @@ func (s *Session) resume() {
 // now on the session receives nothing more: no element, no message.
 func (s *Session) Kill() {
 	s.End = Killed
-	s.Engine.MemoryState.NonKeyBytesAt = time.Time{} // its memory no longer counts: evict no key because of it
+	s.Engine.Memory.NonKeyBytesAt = time.Time{} // its memory no longer counts: evict no key because of it
 	s.Reset()
 	s.Weigh()
 	s.pending()
-	if s.HangUp != nil {
-		s.HangUp()
+	if s.Peer.HangUp != nil {
+		s.Peer.HangUp()
 	}
 }
 
-// Client returns the session with an ID, or nil: a client that was killed does not exist any
+// Find returns the session with an ID, or nil: a client that was killed does not exist any
 // more, though its transport has not closed it yet. The lock is held.
-func (srv *Engine) Client(id int64) *Session {
-	if s := srv.Sessions[id]; s != nil && s.End != Killed {
+func (t *clients) Find(id int64) *Session {
+	if s := t.Sessions[id]; s != nil && s.End != Killed {
 		return s
 	}
 	return nil
 }
 
 // InputBuffer returns the used and the free bytes of the connection's input buffer.
-func (s *Session) InputBuffer() (used, free int) {
-	if s.Conn == nil {
+func (p *Peer) InputBuffer() (used, free int) {
+	if p.Conn == nil {
 		return 0, 0
 	}
-	return s.Conn.InputBuffer()
+	return p.Conn.InputBuffer()
 }
 
 // inputSize returns the memory of that buffer.
-func (s *Session) inputSize() int {
-	used, free := s.InputBuffer()
+func (p *Peer) inputSize() int {
+	used, free := p.InputBuffer()
 	return used + free
 }
 
@@ -476,8 +476,8 @@ func Clip(b []byte, n int) string {
 
 // SetDefaultUser gives the session the default user, as a new session has.
 func (s *Session) SetDefaultUser() {
-	s.User, s.Authenticated = s.Engine.ACL.Standard, !s.Engine.ACL.LoginRequired()
+	s.Login.User, s.Login.Authenticated = s.Engine.ACL.Standard, !s.Engine.ACL.LoginRequired()
 }
 
 // SetOwner gives the session the embedding program's user, which is unrestricted.
-func (s *Session) SetOwner() { s.User, s.Authenticated = s.Engine.ACL.Owner, true }
+func (s *Session) SetOwner() { s.Login.User, s.Login.Authenticated = s.Engine.ACL.Owner, true }

@@ -33,7 +33,7 @@ func under(srv *enginetest.Server, s *engine.Session, lines ...string) {
 			argv = append(argv, []byte(word))
 		}
 		s.Exec(argv)
-		srv.Scope.Commit()
+		srv.Turn.Scope.Commit()
 	}
 }
 
@@ -206,8 +206,8 @@ func TestEndedSessionsLeaveNothing(t *testing.T) {
 				t.Error(err)
 			}
 			stays.Close()
-			names := slices.Concat(srv.PubSub.Names(subscription.Channels), srv.PubSub.Names(subscription.Patterns), srv.PubSub.Names(subscription.Shards))
-			rest := []int{srv.Tracking.Clients(), len(srv.Monitors), len(srv.Watched), len(srv.Waiting), srv.BlockedClients, len(srv.Sessions) - 1}
+			names := slices.Concat(srv.PubSub.Table.Names(subscription.Channels), srv.PubSub.Table.Names(subscription.Patterns), srv.PubSub.Table.Names(subscription.Shards))
+			rest := []int{srv.Tracking.Clients(), len(srv.Clients.Monitors), len(srv.Waits.Watched), len(srv.Waits.Waiting), srv.Stats.BlockedClients, len(srv.Clients.Sessions) - 1}
 			if len(names) > 0 || slices.Max(rest) > 0 {
 				t.Errorf("subscriptions to %q remain; clients that track, with MONITOR, watched keys, awaited keys, blocked clients, further clients: %d", names, rest)
 			}

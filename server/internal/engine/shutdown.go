@@ -69,7 +69,7 @@ func Shutdown(c *Call) {
 		}
 		return
 	}
-	if c.Engine.Busy && !f.Nosave {
+	if c.Engine.Scripting.Busy && !f.Nosave {
 		c.Reply.Error(c.Engine.Scripting.Running.busyError())
 		return
 	}
@@ -78,16 +78,16 @@ func Shutdown(c *Call) {
 		replyStopFailed(c.Reply)
 		return
 	}
-	c.Engine.Log.Info("stopping", "reason", "SHUTDOWN", "client", c.Session.Addr)
-	other := c.Engine.stopWait
+	c.Engine.Log.Info("stopping", "reason", "SHUTDOWN", "client", c.Session.Peer.Addr)
+	other := c.Engine.Ending.stopWait
 	if c.Engine.waitsForReplicas() && !f.now && c.MayBlock() {
 		c.waitToStop()
 	} else {
 		c.Session.CloseAfterReply() // no reply
 	}
-	switch w := c.Engine.stopWait; {
+	switch w := c.Engine.Ending.stopWait; {
 	case other == nil:
-		c.Engine.transport.ShutdownSoon(func(ctx context.Context) error { return c.Engine.awaitReplicas(ctx, w) })
+		c.Engine.Transports.transport.ShutdownSoon(func(ctx context.Context) error { return c.Engine.awaitReplicas(ctx, w) })
 	case f.now:
 		other.end()
 	}
@@ -105,8 +105,8 @@ func (srv *Engine) Signaled(interrupt bool) (err error) {
 	if interrupt {
 		flags = parseStopFlags(srv.Config.ShutdownOnSigint)
 	}
-	if srv.Busy { // a script is half done; the shutdown ends it
-		srv.Ending = flags
+	if srv.Scripting.Busy { // a script is half done; the shutdown ends it
+		srv.Ending.Flags = flags
 		srv.Mu.Unlock()
 		return nil
 	}
@@ -118,12 +118,12 @@ func (srv *Engine) Signaled(interrupt bool) (err error) {
 // error the server continues. It is called with the lock held.
 func (srv *Engine) prepareStop(f stopFlags) error {
 	k := srv.Keeper
-	if k.Path != "" && k.Loading == nil && !k.Suspended() && !srv.Busy && srv.savesAtEnd(f) {
+	if k.Path != "" && k.Loading == nil && !k.Suspended() && !srv.Scripting.Busy && srv.savesAtEnd(f) {
 		if err := srv.SaveNow(); err != nil && !f.force {
 			return fmt.Errorf("cannot save the data: %w", err)
 		}
 	}
-	srv.Ending = f
+	srv.Ending.Flags = f
 	return nil
 }
 
@@ -132,12 +132,12 @@ func (srv *Engine) prepareStop(f stopFlags) error {
 func (s *Session) WaitsForOthers() bool {
 	s.Engine.Mu.Lock()
 	defer s.Engine.Mu.Unlock()
-	return s.Blocked != nil || s.paused() || s.blockedUpstream()
+	return s.Stall.Blocked != nil || s.paused() || s.blockedUpstream()
 }
 
 // paused reports whether CLIENT PAUSE holds back a command of the session.
 func (s *Session) paused() bool {
-	return s.postponed != nil && !s.awaitsReplies() && !slices.Contains(s.Engine.delayed, s) && !slices.Contains(s.Engine.released, s)
+	return s.Stall.postponed != nil && !s.awaitsReplies() && !slices.Contains(s.Engine.Pauses.delayed, s) && !slices.Contains(s.Engine.Pauses.released, s)
 }
 
 // Conclude closes a session that runs no more commands, once its output queue is

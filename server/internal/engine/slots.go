@@ -41,10 +41,10 @@ func newCluster() *Cluster {
 func (s *Session) Misplaced(cmd *Command, argv [][]byte) (slot int, refusal string) {
 	slot = -1
 	if cmd.RunsQueue {
-		if !s.Multi {
+		if !s.Transaction.Multi {
 			return slot, ""
 		}
-		for _, q := range s.queue {
+		for _, q := range s.Transaction.queue {
 			if slot, refusal = s.Engine.Cluster.join(slot, q.cmd, q.argv); refusal != "" {
 				return slot, refusal
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/engine/config"
 	"github.com/zsetd/zsetd/server/internal/engine/metrics"
 )
 
@@ -112,11 +113,11 @@ const (
 // reads the clock once; the next command begins then.
 func (srv *Engine) recordCall(c *Call, start time.Time) {
 	took := srv.since(start)
-	srv.At = start.Add(took) // for the time that commands take; the clock of the commit scope stands still
-	if len(srv.Monitors) > 0 {
-		srv.monitor(c, srv.At)
+	srv.Turn.At = start.Add(took) // for the time that commands take; the clock of the commit scope stands still
+	if len(srv.Clients.Monitors) > 0 {
+		srv.Clients.monitor(c, srv.Turn.At)
 	}
-	if w := c.Session.Blocked; w != nil {
+	if w := c.Session.Stall.Blocked; w != nil {
 		w.spent += took
 		return // recorded when it ends
 	}
@@ -124,38 +125,35 @@ func (srv *Engine) recordCall(c *Call, start time.Time) {
 	if c.Command.Spec.Flags().Has(protocol.Fast) {
 		event = "fast-command"
 	}
-	srv.record(c, took, event)
+	srv.Stats.record(c, took, event, srv.Turn.At, &srv.Config)
 }
 
 // recordWaiter records stats, slowlog and latency of a call that has waited and
 // whose final attempt began at start. The waiting itself does not count.
 func (srv *Engine) recordWaiter(w *Waiter, start time.Time) {
 	took := srv.since(start)
-	srv.At = start.Add(took)
-	srv.record(&w.sess.Call, took+w.spent, "command-unblocking")
+	srv.Turn.At = start.Add(took)
+	srv.Stats.record(&w.sess.Call, took+w.spent, "command-unblocking", srv.Turn.At, &srv.Config)
 }
 
-// record records stats, slowlog and latency of a call that has just ended. event
-// is the latency event.
-func (srv *Engine) record(c *Call, took time.Duration, event string) {
-	now := srv.At
-	if c.Session.Apart && c.Session.countsApart(c.Command) {
-		srv.ApartCommands++
-		c.Session.ran++
+// record records counters, slow log and latency of a call that has ended now. event is the
+// event of the latency monitor.
+func (st *stats) record(c *Call, took time.Duration, event string, now time.Time, cfg *config.Settings) {
+	c.Session.Activity.ran++
+	if c.Session.Peer.Apart && c.Session.Peer.countsApart(c.Command) {
+		st.ApartCommands++
 		return
 	}
-	srv.Commands++
-	srv.CommandTime += took
-	c.Session.ran++
-	c.Command.Stats.ran(took, metrics.Bucket(took), srv.Config.LatencyTracking)
-	cfg := &srv.Config
-	srv.Slow.note(c, now, took.Microseconds(), cfg.SlowlogSlowerThan, cfg.SlowlogMaxLen)
+	st.Commands++
+	st.CommandTime += took
+	c.Command.Stats.ran(took, metrics.Bucket(took), cfg.LatencyTracking)
+	st.Slow.note(c, now, took.Microseconds(), cfg.SlowlogSlowerThan, cfg.SlowlogMaxLen)
 	if cfg.LogRequestsFrom >= 0 && !c.OfScript {
-		srv.LargeRequests.note(c, now, protocol.RequestSize(c.Argv), cfg.LogRequestsFrom, cfg.LargeRequestsMaxLen)
+		st.LargeRequests.note(c, now, protocol.RequestSize(c.Argv), cfg.LogRequestsFrom, cfg.LargeRequestsMaxLen)
 	}
-	srv.LargeReplies.note(c, now, int64(c.Reply.Len()-c.mark), cfg.LogRepliesFrom, cfg.LargeRepliesMaxLen)
-	if limit := srv.Config.LatencyMonitorThreshold; limit > 0 && took.Milliseconds() >= limit {
-		srv.Latency.Add(event, now, took)
+	st.LargeReplies.note(c, now, int64(c.Reply.Len()-c.mark), cfg.LogRepliesFrom, cfg.LargeRepliesMaxLen)
+	if limit := cfg.LatencyMonitorThreshold; limit > 0 && took.Milliseconds() >= limit {
+		st.Latency.Add(event, now, took)
 	}
 }
 
@@ -176,8 +174,8 @@ func (st *commandStats) ran(took time.Duration, bucket int, tracked bool) {
 // countFailure counts a call whose reply, which begins at mark, is an error, in calls: those of
 // its command that failed, or that were rejected.
 func (c *Call) countFailure(mark int, calls *int64) {
-	if c.Session.countsApart(c.Command) {
-		c.Engine.ApartErrors++
+	if c.Session.Peer.countsApart(c.Command) {
+		c.Engine.Stats.ApartErrors++
 		return
 	}
 	*calls++
@@ -201,20 +199,20 @@ func IsApart(ctx context.Context) bool { return ctx.Value(apartKey{}) != nil }
 // statistics, the slow log, the latency monitor and the access times: a program that shows
 // the state of the server, as the console does, must not change it. A command that writes or
 // runs a script counts as any other.
-func (s *Session) countsApart(cmd *Command) bool {
-	return s.Apart && (cmd == nil || !cmd.Spec.Flags().Has(protocol.Write|protocol.MayReplicate))
+func (p *Peer) countsApart(cmd *Command) bool {
+	return p.Apart && (cmd == nil || !cmd.Spec.Flags().Has(protocol.Write|protocol.MayReplicate))
 }
 
 // keepAccesses sets the numbers of hits and misses back to earlier ones.
 func (srv *Engine) keepAccesses(hits, misses int64) {
-	srv.keyspaceHits += max(0, srv.Hits()-hits) // below 0 after CONFIG RESETSTAT
-	srv.KeyspaceMisses = min(srv.KeyspaceMisses, misses)
+	srv.Stats.keyspaceHits += max(0, srv.Hits()-hits) // below 0 after CONFIG RESETSTAT
+	srv.Stats.KeyspaceMisses = min(srv.Stats.KeyspaceMisses, misses)
 }
 
 // countError counts an error reply of a command that has not run, or nil.
 func (s *Session) countError(cmd *Command, msg string) {
-	if s.countsApart(cmd) {
-		s.Engine.ApartErrors++
+	if s.Peer.countsApart(cmd) {
+		s.Engine.Stats.ApartErrors++
 		return
 	}
 	s.Engine.countError(msg, false)
@@ -226,48 +224,49 @@ const maxErrorCodes = 128
 
 // countError counts an error reply by its code. invented says that it is one of a script.
 func (srv *Engine) countError(msg string, invented bool) {
-	srv.ErrorReplies++
-	if srv.errorsDisabled {
+	srv.Stats.ErrorReplies++
+	if srv.Stats.errorsDisabled {
 		return
 	}
 	code := []byte(msg)
 	if i := bytes.IndexByte(code, ' '); i >= 0 {
 		code = code[:i]
 	}
-	if srv.Errors == nil {
-		srv.Errors = map[string]int64{}
+	if srv.Stats.Errors == nil {
+		srv.Stats.Errors = map[string]int64{}
 	}
-	if _, known := srv.Errors[string(code)]; !known && len(srv.Errors) >= maxErrorCodes {
+	if _, known := srv.Stats.Errors[string(code)]; !known && len(srv.Stats.Errors) >= maxErrorCodes {
 		switch {
 		case !srv.Config.Valkey():
-			srv.Log.Warn("errors are counted by their codes no longer, until CONFIG RESETSTAT: scripts make up codes", "codes", len(srv.Errors))
-			srv.Errors, srv.errorsDisabled = map[string]int64{"ERRORSTATS_DISABLED": 1}, true
+			srv.Log.Warn("errors are counted by their codes no longer, until CONFIG RESETSTAT: scripts make up codes", "codes", len(srv.Stats.Errors))
+			srv.Stats.Errors, srv.Stats.errorsDisabled = map[string]int64{"ERRORSTATS_DISABLED": 1}, true
 			return
 		case invented:
 			code = []byte("ERRORSTATS_OVERFLOW")
 		}
 	}
-	srv.Errors[string(code)]++
+	srv.Stats.Errors[string(code)]++
 }
 
-// sampleIfDue records the counters unless the newest sample is younger than sampleEvery.
+// sampleIfDue records the counters, and the peak of memory in use, unless the newest sample is
+// younger than sampleEvery.
 func (srv *Engine) sampleIfDue(now time.Time) {
-	if now.Sub(srv.sampled[srv.newest].at) >= sampleEvery {
-		srv.sample(now)
+	if st := &srv.Stats; now.Sub(st.sampled[st.newest].at) >= sampleEvery {
+		st.sample(now)
+		st.NotePeak(srv.InUse(), srv.Turn.At)
 	}
 }
 
-// sample records the counters, and the peak of memory in use.
-func (srv *Engine) sample(now time.Time) {
-	srv.newest = (srv.newest + 1) % sampleCount
-	srv.sampled[srv.newest] = sample{now, srv.Commands, srv.Input.Load(), srv.Output.Load(), srv.Turns, srv.TurnTime}
-	srv.NotePeak(srv.InUse())
+// sample records the counters.
+func (st *stats) sample(now time.Time) {
+	st.newest = (st.newest + 1) % sampleCount
+	st.sampled[st.newest] = sample{now, st.Commands, st.Input.Load(), st.Output.Load(), st.Turns, st.TurnTime}
 }
 
-// NotePeak records that so many bytes of memory are in use.
-func (srv *Engine) NotePeak(used int64) {
-	if used > srv.PeakMemory {
-		srv.PeakMemory, srv.PeakedAt = used, srv.At
+// NotePeak records that so many bytes of memory are in use now.
+func (st *stats) NotePeak(used int64, now time.Time) {
+	if used > st.PeakMemory {
+		st.PeakMemory, st.PeakedAt = used, now
 	}
 }
 
@@ -276,11 +275,16 @@ func (srv *Engine) NotePeak(used int64) {
 func (srv *Engine) Rates() (commands, input, output float64, turned Turned) {
 	now := srv.Clock()
 	srv.sampleIfDue(now)
+	return srv.Stats.perSecond(now)
+}
+
+// perSecond is Rates without a new sample.
+func (st *stats) perSecond(now time.Time) (commands, input, output float64, turned Turned) {
 	// The newest sample that is old enough, or the oldest there is.
 	const span = sampleCount * sampleEvery
-	from := srv.sampled[srv.newest]
+	from := st.sampled[st.newest]
 	for i := range sampleCount {
-		s := &srv.sampled[(srv.newest+sampleCount-i)%sampleCount]
+		s := &st.sampled[(st.newest+sampleCount-i)%sampleCount]
 		if s.at.IsZero() {
 			break
 		}
@@ -295,22 +299,22 @@ func (srv *Engine) Rates() (commands, input, output float64, turned Turned) {
 	}
 	// A reset may have set the counters back.
 	per := func(n int64) float64 { return max(0, float64(n)/seconds) }
-	turned.PerSecond = per(srv.Turns - from.turns)
-	if n := srv.Turns - from.turns; n > 0 {
-		turned.Mean = max(0, (srv.TurnTime-from.turnTime)/time.Duration(n))
+	turned.PerSecond = per(st.Turns - from.turns)
+	if n := st.Turns - from.turns; n > 0 {
+		turned.Mean = max(0, (st.TurnTime-from.turnTime)/time.Duration(n))
 	}
-	return per(srv.Commands - from.commands), per(srv.Input.Load() - from.input), per(srv.Output.Load() - from.output), turned
+	return per(st.Commands - from.commands), per(st.Input.Load() - from.input), per(st.Output.Load() - from.output), turned
 }
 
 // Hits returns how many reads have found their key since the last reset.
-func (srv *Engine) Hits() int64 { return srv.Keys.Hits() - srv.keyspaceHits }
+func (srv *Engine) Hits() int64 { return srv.Keys.Hits() - srv.Stats.keyspaceHits }
 
 // ResetStats sets the counters that CONFIG RESETSTAT resets to zero.
 func (srv *Engine) ResetStats() {
-	s := &srv.stats
+	s := &srv.Stats
 	s.EvictedKeys, s.memoryExceeded = 0, 0
-	if m := &srv.MemoryState; !m.exceededSince.IsZero() {
-		m.exceededSince = srv.At
+	if m := &srv.Memory; !m.exceededSince.IsZero() {
+		m.exceededSince = srv.Turn.At
 	}
 	s.Commands, s.Connections, s.KeyspaceMisses, s.SweepTime = 0, 0, 0, 0
 	s.ExpiredKeys, s.ExpiredMembers, s.SweptKeys, s.SweptMembers = 0, 0, 0, 0
@@ -318,20 +322,20 @@ func (srv *Engine) ResetStats() {
 	s.UnexpectedErrors, s.ApartErrors, s.ApartCommands = 0, 0, 0
 	s.turnStats = turnStats{}
 	srv.Scripting.Cache.ResetEvicted()
-	if srv.SlotStats != nil {
-		srv.SlotStats.Reset()
+	if srv.Stats.SlotStats != nil {
+		srv.Stats.SlotStats.Reset()
 	}
 	s.Errors, s.errorsDisabled, s.ErrorReplies = nil, false, 0
 	s.OutputLimitDisconnections, s.EvictedClients = 0, 0
 	s.QueryLimitDisconnections.Store(0)
-	s.PeakMemory, s.PeakedAt = srv.InUse(), srv.At
+	s.PeakMemory, s.PeakedAt = srv.InUse(), srv.Turn.At
 	srv.Freeing.Objects = 0
 	s.Input.Store(0)
 	s.Output.Store(0)
 	s.Reads.Store(0)
 	s.Writes.Store(0)
 	s.Rejected.Store(0)
-	s.sampled, s.newest = [sampleCount]sample{{at: srv.At}}, 0
+	s.sampled, s.newest = [sampleCount]sample{{at: srv.Turn.At}}, 0
 	for _, c := range srv.Table.Rows {
 		c.resetStats()
 	}

@@ -32,25 +32,25 @@ type blockedCall struct {
 
 // waitsForReplicas reports whether a stop now would wait for replicas.
 func (srv *Engine) waitsForReplicas() bool {
-	return srv.stopWait != nil ||
-		srv.Config.ShutdownTimeout > 0 && !srv.Following.Load() && len(srv.Replication.Status().Replicas) > 0
+	return srv.Ending.stopWait != nil ||
+		srv.Config.ShutdownTimeout > 0 && !srv.Replica.Following.Load() && len(srv.Replication.Status().Replicas) > 0
 }
 
 // waitToStop blocks a call of SHUTDOWN until the server stops, which ends the connection
 // without a reply, or the shutdown is aborted.
 func (c *Call) waitToStop() {
 	srv := c.Engine
-	if srv.stopWait == nil {
-		srv.stopWait = newStopWait()
+	if srv.Ending.stopWait == nil {
+		srv.Ending.stopWait = newStopWait()
 	}
 	c.WaitFor(0, Want{}, replyStopFailed, nil)
-	srv.stopWait.callers = append(srv.stopWait.callers, blockedCall{c.Session, c.Session.Blocked})
+	srv.Ending.stopWait.callers = append(srv.Ending.stopWait.callers, blockedCall{c.Session, c.Session.Stall.Blocked})
 }
 
 // StopsIn returns after which time a server that waits for replicas stops, and whether it
 // waits.
-func (srv *Engine) StopsIn() (left time.Duration, waits bool) {
-	w := srv.stopWait
+func (e *ending) StopsIn() (left time.Duration, waits bool) {
+	w := e.stopWait
 	if w == nil || w.caughtUp == nil {
 		return 0, false
 	}
@@ -66,18 +66,18 @@ func replyStopFailed(r *protocol.Reply) { r.Error("ERR Errors trying to SHUTDOWN
 
 // abortStop implements SHUTDOWN ABORT, and reports whether there was a shutdown to abort.
 func (srv *Engine) abortStop() bool {
-	w := srv.stopWait
+	w := srv.Ending.stopWait
 	if w == nil {
 		return false
 	}
-	srv.stopWait, srv.Ending, w.aborted = nil, stopFlags{}, true
+	srv.Ending.stopWait, srv.Ending.Flags, w.aborted = nil, stopFlags{}, true
 	if w.caughtUp != nil {
 		srv.Replication.CancelStop()
 		w.resume()
 	}
 	srv.Log.Warn("shutdown aborted")
 	for _, call := range w.callers {
-		if call.session.Blocked == call.waiter {
+		if call.session.Stall.Blocked == call.waiter {
 			call.session.EndWait(call.waiter, replyStopFailed)
 		}
 	}
@@ -112,8 +112,8 @@ func (srv *Engine) awaitReplicas(ctx context.Context, w *stopWait) (err error) {
 		defer srv.Mu.Unlock()
 		if w.aborted {
 			err = ErrShutdownAborted
-		} else if srv.stopWait == w { // from here on the server stops
-			srv.stopWait = nil
+		} else if srv.Ending.stopWait == w { // from here on the server stops
+			srv.Ending.stopWait = nil
 		}
 	})
 	return err
@@ -123,10 +123,10 @@ func (srv *Engine) awaitReplicas(ctx context.Context, w *stopWait) (err error) {
 // if w is nil another one; nil if none is necessary.
 func (srv *Engine) beginStopWait(w *stopWait) *stopWait {
 	if w == nil {
-		if srv.stopWait == nil && srv.waitsForReplicas() && !srv.Ending.now {
-			srv.stopWait = newStopWait()
+		if srv.Ending.stopWait == nil && srv.waitsForReplicas() && !srv.Ending.Flags.now {
+			srv.Ending.stopWait = newStopWait()
 		}
-		w = srv.stopWait
+		w = srv.Ending.stopWait
 	}
 	if w == nil || w.aborted || w.caughtUp != nil {
 		return w

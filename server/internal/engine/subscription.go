@@ -42,10 +42,10 @@ func (srv *Engine) Subscribe(ctx context.Context, pattern bool, names ...string)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if !srv.enterCall() {
+	if !srv.Ending.enterCall() {
 		return nil, srv.closedError()
 	}
-	defer srv.running.Done()
+	defer srv.Ending.running.Done()
 	sub = &Subscription{woken: make(chan struct{}, 1)}
 	kind := subscription.Channels
 	if pattern {
@@ -177,7 +177,7 @@ func (sub *Subscription) await() (out []byte, err error) {
 		}
 		select {
 		case <-sub.woken:
-		case <-srv.Stopped:
+		case <-srv.Ending.Stopped:
 			last = true // messages that have arrived by now come first
 		}
 	}

@@ -29,11 +29,11 @@ type Alarm interface {
 // fire a millisecond late while the process is idle.
 func (srv *Engine) UseAlarm(a Alarm) {
 	srv.LockedNow(func() {
-		srv.timer.Stop()
+		srv.Timers.timer.Stop()
 		if a == nil {
 			a = time.AfterFunc(math.MaxInt64, srv.OnTimer)
 		}
-		srv.timer, srv.timerAt = a, math.MinInt64
+		srv.Timers.timer, srv.Timers.timerAt = a, math.MinInt64
 		srv.setTimer()
 	})
 }
@@ -43,45 +43,45 @@ func (srv *Engine) UseAlarm(a Alarm) {
 // check for idle clients.
 func (srv *Engine) setTimer() {
 	if head, changed := srv.Keys.Next(); changed {
-		srv.NextExpiry = head
+		srv.Timers.NextExpiry = head
 		if head != math.MaxInt64 {
-			srv.NextExpiry = head + 1 // a key still exists in the millisecond of its deadline
+			srv.Timers.NextExpiry = head + 1 // a key still exists in the millisecond of its deadline
 		}
 	}
 	next := int64(math.MaxInt64)
 	if srv.Sweeps() {
-		next = srv.NextExpiry
+		next = srv.Timers.NextExpiry
 	}
-	if len(srv.Deadlines) > 0 {
-		next = min(next, srv.Deadlines[0].at)
+	if len(srv.Waits.Deadlines) > 0 {
+		next = min(next, srv.Waits.Deadlines[0].at)
 	}
-	if srv.PausedUntil != 0 {
-		next = min(next, srv.PausedUntil)
+	if srv.Pauses.Until != 0 {
+		next = min(next, srv.Pauses.Until)
 	}
-	if srv.nextIdle != 0 && !srv.CronPaused {
-		next = min(next, srv.nextIdle)
+	if srv.Timers.nextIdle != 0 && !srv.Timers.CronPaused {
+		next = min(next, srv.Timers.nextIdle)
 	}
 	if next != math.MaxInt64 {
 		next = min(next, score.MaxInstant/1000) * 1000 // in microseconds, at most the last representable instant
 	}
-	if len(srv.alarms) > 0 && srv.PausedUntil == 0 {
-		next = min(next, srv.alarms[0].at)
+	if len(srv.Waits.alarms) > 0 && srv.Pauses.Until == 0 {
+		next = min(next, srv.Waits.alarms[0].at)
 	}
-	if srv.Tracking.On() && !srv.CronPaused && srv.trackingExceedsLimit() {
-		next = min(next, srv.Instant+1000)
+	if srv.Tracking.On() && !srv.Timers.CronPaused && srv.trackingExceedsLimit() {
+		next = min(next, srv.Turn.Instant+1000)
 	}
-	if srv.HasDelayed() || srv.evicting() {
-		next = min(next, srv.Instant)
+	if srv.Pauses.HasDelayed() || srv.evicting() {
+		next = min(next, srv.Turn.Instant)
 	}
-	if next == srv.timerAt || srv.TimerStopped {
+	if next == srv.Timers.timerAt || srv.Timers.TimerStopped {
 		return
 	}
-	srv.timerAt = next
+	srv.Timers.timerAt = next
 	if next == math.MaxInt64 {
-		srv.timer.Stop()
+		srv.Timers.timer.Stop()
 		return
 	}
-	srv.timer.Reset(min(time.UnixMicro(next).Sub(srv.Clock()), maxTimerInterval))
+	srv.Timers.timer.Reset(min(time.UnixMicro(next).Sub(srv.Clock()), maxTimerInterval))
 }
 
 // Sweeps reports whether the timer removes expired keys and members: on a replica only
@@ -91,21 +91,21 @@ func (srv *Engine) setTimer() {
 // place would be replayed on top of them. A field would get its old deadline back and be
 // lost at the next load.
 func (srv *Engine) Sweeps() bool {
-	return srv.ActiveExpire && !srv.Keys.Exposed() && srv.PausedUntil == 0 && !srv.CronPaused && srv.Keeper.Loading == nil
+	return srv.Timers.ActiveExpire && !srv.Keys.Exposed() && srv.Pauses.Until == 0 && !srv.Timers.CronPaused && srv.Keeper.Loading == nil
 }
 
 // sweep removes keys and members whose deadline has passed.
 func (srv *Engine) sweep() {
 	start := srv.Clock()
-	keys, members := srv.ExpiredKeys, srv.ExpiredMembers
+	keys, members := srv.Stats.ExpiredKeys, srv.Stats.ExpiredMembers
 	srv.sweepDue(start)
-	srv.SweptKeys += srv.ExpiredKeys - keys
-	srv.SweptMembers += srv.ExpiredMembers - members
+	srv.Stats.SweptKeys += srv.Stats.ExpiredKeys - keys
+	srv.Stats.SweptMembers += srv.Stats.ExpiredMembers - members
 	srv.Keys.Seal()
 	took := srv.Clock().Sub(start)
-	srv.SweepTime += took
+	srv.Stats.SweepTime += took
 	if limit := srv.Config.LatencyMonitorThreshold; limit > 0 && took.Milliseconds() >= limit {
-		srv.Latency.Add("expire-cycle", srv.At, took)
+		srv.Stats.Latency.Add("expire-cycle", srv.Turn.At, took)
 	}
 }
 
@@ -119,22 +119,22 @@ func (srv *Engine) OnTimer() {
 func (srv *Engine) OnTimerUnlessBusy() bool { return srv.unlessBusy(srv.runTimer) }
 
 func (srv *Engine) runTimer() {
-	srv.timerAt = math.MinInt64 // so that setTimer sets the timer again
-	if srv.Sweeps() || srv.HasDelayed() {
+	srv.Timers.timerAt = math.MinInt64 // so that setTimer sets the timer again
+	if srv.Sweeps() || srv.Pauses.HasDelayed() {
 		srv.sweep()
-		srv.Scope.Commit()
+		srv.Turn.Scope.Commit()
 	}
-	if srv.MemoryState.MoreToEvict {
+	if srv.Memory.MoreToEvict {
 		srv.lacksMemory()
 	}
-	for len(srv.Deadlines) > 0 && srv.Deadlines[0].at <= srv.Keys.Now() {
-		w := srv.Deadlines[0]
+	for len(srv.Waits.Deadlines) > 0 && srv.Waits.Deadlines[0].at <= srv.Keys.Now() {
+		w := srv.Waits.Deadlines[0]
 		w.sess.EndWait(w, w.Timeout)
 	}
-	if srv.PausedUntil != 0 && srv.PausedUntil <= srv.Keys.Now() {
+	if srv.Pauses.Until != 0 && srv.Pauses.Until <= srv.Keys.Now() {
 		srv.Unpause()
 	}
-	if srv.nextIdle != 0 && !srv.CronPaused && srv.nextIdle <= srv.Keys.Now() {
+	if srv.Timers.nextIdle != 0 && !srv.Timers.CronPaused && srv.Timers.nextIdle <= srv.Keys.Now() {
 		srv.closeIdle()
 	}
 }
@@ -157,34 +157,34 @@ type activity struct {
 // subscriptions, blocked clients and clients that make progress with sending a
 // command or receiving a reply are not idle.
 func (srv *Engine) closeIdle() {
-	srv.nextIdle = 0
+	srv.Timers.nextIdle = 0
 	if srv.Config.Timeout == 0 {
 		return
 	}
 	limit := time.Duration(srv.Config.Timeout) * time.Second
-	next := srv.At.Add(limit)
-	for _, s := range srv.Sessions {
-		if s.Blocked != nil || s.postponed != nil || s.awaitsReplies() || s.monitoring || s.Replica || s.Primary || s.subscriptions.Len() > 0 {
+	next := srv.Turn.At.Add(limit)
+	for _, s := range srv.Clients.Sessions {
+		if s.Stall.Blocked != nil || s.Stall.postponed != nil || s.awaitsReplies() || s.Modes.monitoring || s.Modes.Replica || s.Modes.Primary || s.subscriptions.Len() > 0 {
 			continue
 		}
-		due := s.lastUsed.Add(limit)
-		if s.lastMoved.After(s.lastUsed) {
-			due = s.lastMoved.Add(limit)
+		due := s.Activity.lastUsed.Add(limit)
+		if s.Activity.lastMoved.After(s.Activity.lastUsed) {
+			due = s.Activity.lastMoved.Add(limit)
 		}
-		if due.After(srv.At) {
+		if due.After(srv.Turn.At) {
 			if due.Before(next) {
 				next = due
 			}
 			continue
 		}
 		if s.proceeds() {
-			s.lastMoved = srv.At
+			s.Activity.lastMoved = srv.Turn.At
 			continue
 		}
-		srv.Log.Info("closing client: it was idle longer than timeout", "client", s.Addr, "name", s.Name)
+		srv.Log.Info("closing client: it was idle longer than timeout", "client", s.Peer.Addr, "name", s.Login.Name)
 		s.Kill()
 	}
-	srv.nextIdle = next.UnixMilli() + 1
+	srv.Timers.nextIdle = next.UnixMilli() + 1
 }
 
 // leastProgress is how many bytes of a command or a reply a connection must move
@@ -196,12 +196,12 @@ const leastProgress = 1 << 10
 // or received that much of a reply, since the previous call. At the first call the
 // existence of either is enough.
 func (s *Session) proceeds() bool {
-	input, unsent := int64(0), s.Unsent.Load()
-	if half, _ := s.InputBuffer(); half > 0 {
-		input = s.Conn.Arrived()
+	input, unsent := int64(0), s.Queue.Unsent.Load()
+	if half, _ := s.Peer.InputBuffer(); half > 0 {
+		input = s.Peer.Conn.Arrived()
 	}
-	moved := input > 0 && (s.moved.input == 0 || input-s.moved.input >= leastProgress) ||
-		unsent > 0 && (s.moved.unsent == 0 || max(unsent-s.moved.unsent, s.moved.unsent-unsent) >= leastProgress)
-	s.moved.input, s.moved.unsent = input, unsent
+	moved := input > 0 && (s.Activity.moved.input == 0 || input-s.Activity.moved.input >= leastProgress) ||
+		unsent > 0 && (s.Activity.moved.unsent == 0 || max(unsent-s.Activity.moved.unsent, s.Activity.moved.unsent-unsent) >= leastProgress)
+	s.Activity.moved.input, s.Activity.moved.unsent = input, unsent
 	return moved
 }

@@ -32,7 +32,7 @@ func (c *Call) ReadTime(b []byte, unit TimeUnit, bad string) (n int64, of TimeUn
 		c.Fail(bad + score.TimeForms)
 		return 0, unit
 	}
-	us := c.Engine.Instant + x.Offset
+	us := c.Engine.Turn.Instant + x.Offset
 	if n = us / 1000; us < 0 && us%1000 != 0 {
 		n-- // the millisecond that contains us
 	}
@@ -45,7 +45,7 @@ func (c *Call) Score(b []byte) (float64, bool) {
 		return number, true
 	}
 	x, ok := score.ParseTime(b)
-	return x.At(c.Engine.Instant), ok
+	return x.At(c.Engine.Turn.Instant), ok
 }
 
 // Numbers parses the first of each of pairs with number into list, which is empty.

@@ -36,16 +36,16 @@ func (s *Session) Tracking() *tracking.Client { return s.cache }
 // Track makes the session track keys. The options must not conflict.
 func (s *Session) Track(o *tracking.Options) {
 	if s.cache != nil {
-		s.nameBytes -= s.cache.PrefixBytes(perName)
+		s.Weight.nameBytes -= s.cache.PrefixBytes(perName)
 	}
 	s.cache = s.Engine.Tracking.Start(s, o)
-	s.nameBytes += s.cache.PrefixBytes(perName)
+	s.Weight.nameBytes += s.cache.PrefixBytes(perName)
 }
 
 // Untrack ends tracking.
 func (s *Session) Untrack() {
 	if s.cache != nil {
-		s.nameBytes -= s.cache.PrefixBytes(perName)
+		s.Weight.nameBytes -= s.cache.PrefixBytes(perName)
 		s.Engine.Tracking.Stop(s)
 		s.cache = nil
 	}
@@ -82,7 +82,7 @@ func (srv *Engine) untrackKey(key string, by *Session, expired bool) *tracking.H
 		return nil
 	}
 	h.IDs = slices.DeleteFunc(h.IDs, func(id int64) bool {
-		s := srv.Sessions[id]
+		s := srv.Clients.Sessions[id]
 		return s == nil || s.cache == nil || s.cache.Broadcast || s.cache.NoLoop && s == by
 	})
 	if len(h.IDs) == 0 {
@@ -92,9 +92,9 @@ func (srv *Engine) untrackKey(key string, by *Session, expired bool) *tracking.H
 }
 
 // invalidate sends the holders of a key an invalidation.
-func (srv *Engine) invalidate(key string, to *tracking.Holders) {
+func (t *clients) invalidate(key string, to *tracking.Holders) {
 	for _, id := range to.IDs {
-		if s := srv.Sessions[id]; s != nil && s.cache != nil && !s.cache.Broadcast {
+		if s := t.Sessions[id]; s != nil && s.cache != nil && !s.cache.Broadcast {
 			s.invalidate([]string{key})
 		}
 	}
@@ -103,14 +103,14 @@ func (srv *Engine) invalidate(key string, to *tracking.Holders) {
 // invalidate sends invalidated keys to a session that tracks: after the reply, if one of its
 // commands runs, also if it tracks no more by then. It borrows the keys.
 func (s *Session) invalidate(keys []string) {
-	if !s.replying {
+	if !s.Queue.replying {
 		s.sendInvalidation(keys)
 		return
 	}
 	for i, key := range keys {
 		keys[i] = strings.Clone(key)
 	}
-	h := s.hold()
+	h := s.Queue.hold()
 	h.stale = append(h.stale, keys)
 }
 
@@ -128,8 +128,8 @@ func (u *commitScope) Flushed() {
 }
 
 // invalidateAll sends that null.
-func (srv *Engine) invalidateAll() {
-	for _, s := range srv.ByID() {
+func (t *clients) invalidateAll() {
+	for _, s := range t.ByID() {
 		if s.cache != nil {
 			s.invalidate(nil)
 		}
@@ -142,7 +142,7 @@ func (srv *Engine) invalidateAll() {
 func (s *Session) sendInvalidation(keys []string) {
 	to := s
 	if id := s.Redirection(); id > 0 {
-		if to = s.Engine.Sessions[id]; to == nil || to.End != Serving {
+		if to = s.Engine.Clients.Sessions[id]; to == nil || to.End != Serving {
 			s.cache.Broken = true
 			if s.Out.Version() == 3 {
 				r := protocol.NewReply(nil, 3)
@@ -184,7 +184,7 @@ func (srv *Engine) finishTracking() {
 		s.sendInvalidation(keys)
 	}
 	for key, holders := range srv.Tracking.Trim(int(srv.Config.TrackingTableMaxKeys), TrimBatch) {
-		srv.invalidate(key, holders)
+		srv.Clients.invalidate(key, holders)
 	}
 }
 

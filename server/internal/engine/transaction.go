@@ -55,57 +55,57 @@ type transaction struct {
 func (s *Session) enqueue(cmd *Command, argv [][]byte, names int) {
 	s.meterQueued(argv)
 	argv = protocol.CopyArgs(argv)
-	s.queued += argsSize(argv) + int64(len(argv))*int64(unsafe.Sizeof(argv[0])) + int64(unsafe.Sizeof(queued{}))
-	s.queue = append(s.queue, queued{cmd, argv, names})
+	s.Transaction.queued += argsSize(argv) + int64(len(argv))*int64(unsafe.Sizeof(argv[0])) + int64(unsafe.Sizeof(queued{}))
+	s.Transaction.queue = append(s.Transaction.queue, queued{cmd, argv, names})
 	if cmd.Databases == protocol.FirstDatabase {
 		for _, ref := range cmd.Databases.Append(nil, argv, s.Selected().Count) {
-			s.queueDB = ref.ID
+			s.Transaction.queueDB = ref.ID
 		}
 	}
 	limit := s.Engine.Config.QueryBufferLimit
-	if s.Primary {
+	if s.Modes.Primary {
 		limit = s.Engine.StreamQueueLimit()
 	}
-	if s.queued > limit {
-		s.Engine.QueryLimitDisconnections.Add(1)
+	if s.Transaction.queued > limit {
+		s.Engine.Stats.QueryLimitDisconnections.Add(1)
 		s.Engine.Log.Warn("closing client: the transaction queue exceeds client-query-buffer-limit",
-			"client", s.Addr, "name", s.Name, "commands", len(s.queue), "bytes", s.queued, "client-query-buffer-limit", limit)
+			"client", s.Peer.Addr, "name", s.Login.Name, "commands", len(s.Transaction.queue), "bytes", s.Transaction.queued, "client-query-buffer-limit", limit)
 		s.Kill()
 	}
 }
 
 // discard ends a transaction and removes its watches.
 func (s *Session) discard() {
-	s.Multi, s.aborted = false, false
-	s.queue, s.queued = nil, 0
+	s.Transaction.Multi, s.Transaction.aborted = false, false
+	s.Transaction.queue, s.Transaction.queued = nil, 0
 	s.unwatch()
 }
 
 // unwatch removes all watches.
 func (s *Session) unwatch() {
-	for _, k := range s.watches {
-		s.nameBytes -= int64(len(k.Key)) + perName
-		subs := s.Engine.Watched[k]
+	for _, k := range s.Transaction.watches {
+		s.Weight.nameBytes -= int64(len(k.Key)) + perName
+		subs := s.Engine.Waits.Watched[k]
 		delete(subs, s)
 		if len(subs) == 0 {
-			delete(s.Engine.Watched, k)
+			delete(s.Engine.Waits.Watched, k)
 		}
 	}
-	s.watches, s.touched = s.watches[:0], false
+	s.Transaction.watches, s.Transaction.touched = s.Transaction.watches[:0], false
 	s.unwatchUpstream()
 }
 
 func multi(c *Call) {
-	if c.Session.Multi {
+	if c.Session.Transaction.Multi {
 		c.Reply.Error("ERR MULTI calls can not be nested")
 		return
 	}
-	c.Session.Multi, c.Session.queueDB = true, c.DB.ID()
+	c.Session.Transaction.Multi, c.Session.Transaction.queueDB = true, c.DB.ID()
 	c.Reply.OK()
 }
 
 func discard(c *Call) {
-	if !c.Session.Multi {
+	if !c.Session.Transaction.Multi {
 		c.Reply.Error("ERR DISCARD without MULTI")
 		return
 	}
@@ -115,7 +115,7 @@ func discard(c *Call) {
 
 func watch(c *Call) {
 	s := c.Session
-	if s.Multi {
+	if s.Transaction.Multi {
 		c.Reply.Error("ERR WATCH inside MULTI is not allowed")
 		return
 	}
@@ -123,16 +123,16 @@ func watch(c *Call) {
 		k := WaitKey{c.DB.ID(), c.String()}
 		// An expired key is removed first, with the consequences. It is then watched as absent.
 		c.DB.Peek(protocol.BytesOf(k.Key))
-		c.Engine.Scope.Commit()
-		if _, there := c.Engine.Watched[k][s]; there {
+		c.Engine.Turn.Scope.Commit()
+		if _, there := c.Engine.Waits.Watched[k][s]; there {
 			continue
 		}
-		if c.Engine.Watched[k] == nil {
-			c.Engine.Watched[k] = map[*Session]struct{}{}
+		if c.Engine.Waits.Watched[k] == nil {
+			c.Engine.Waits.Watched[k] = map[*Session]struct{}{}
 		}
-		c.Engine.Watched[k][s] = struct{}{}
-		s.watches = append(s.watches, k)
-		s.nameBytes += int64(len(k.Key)) + perName
+		c.Engine.Waits.Watched[k][s] = struct{}{}
+		s.Transaction.watches = append(s.Transaction.watches, k)
+		s.Weight.nameBytes += int64(len(k.Key)) + perName
 	}
 	c.Reply.OK()
 }
@@ -146,16 +146,16 @@ func unwatch(c *Call) {
 // while queueing or a watched key has changed.
 func exec(c *Call) {
 	s := c.Session
-	if !s.Multi {
+	if !s.Transaction.Multi {
 		c.Reply.Error("ERR EXEC without MULTI")
 		return
 	}
 	// A watched key may have expired without having been removed yet.
-	for _, k := range s.watches {
+	for _, k := range s.Transaction.watches {
 		c.Engine.Keys.DB(k.Db).Peek(protocol.BytesOf(k.Key))
 	}
-	c.Engine.Scope.Commit()
-	queue, aborted, touched := s.queue, s.aborted, s.touched
+	c.Engine.Turn.Scope.Commit()
+	queue, aborted, touched := s.Transaction.queue, s.Transaction.aborted, s.Transaction.touched
 	s.discard()
 	switch {
 	case aborted:
@@ -168,13 +168,13 @@ func exec(c *Call) {
 	s.noteChanges()
 	c.Reply.Array(len(queue))
 	cmd, argv := c.Command, c.Argv
-	c.Nested, s.execing = true, len(queue)
-	outer := c.Engine.Scope.Shown.Hold(c.Engine.At)
+	c.Nested, s.Transaction.execing = true, len(queue)
+	outer := c.Engine.Turn.Scope.Shown.Hold(c.Engine.Turn.At)
 	for _, q := range queue {
 		mark, ended := s.Out.Len(), s.End != Serving
 		if d := s.Permit(q.cmd, q.argv, acl.InMulti); d == acl.Permitted {
 			s.run(q.cmd, q.argv, q.names)
-			c.Engine.Scope.apply()
+			c.Engine.Turn.Scope.apply()
 		} else {
 			msg := d.InTransaction()
 			c.Reply.Error(msg)
@@ -184,6 +184,6 @@ func exec(c *Call) {
 			s.Out.Truncate(mark)
 		}
 	}
-	c.Nested, s.execing, c.Engine.Scope.Shown = false, 0, outer
+	c.Nested, s.Transaction.execing, c.Engine.Turn.Scope.Shown = false, 0, outer
 	c.Command, c.Argv = cmd, argv // the queue has replaced them
 }

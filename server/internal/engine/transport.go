@@ -60,7 +60,7 @@ func (srv *Engine) RefusesRemote() bool {
 // ErrServerClosed or a *PanicError.
 func (srv *Engine) Err() error {
 	select {
-	case <-srv.Stopped:
+	case <-srv.Ending.Stopped:
 		return srv.closedError()
 	default:
 		return nil
@@ -71,30 +71,30 @@ func (srv *Engine) Err() error {
 // continue until their transport closes them.
 func (srv *Engine) BeginStop() {
 	srv.Mu.Lock()
-	srv.closed = true
+	srv.Ending.closed = true
 	srv.Mu.Unlock()
-	srv.refuseCalls()
+	srv.Ending.refuseCalls()
 }
 
 // refuseCalls closes Stopped, and makes enterCall fail.
-func (srv *Engine) refuseCalls() {
-	srv.lifecycle.Lock()
-	defer srv.lifecycle.Unlock()
-	if !srv.stopping {
-		srv.stopping = true
-		close(srv.Stopped)
+func (e *ending) refuseCalls() {
+	e.lifecycle.Lock()
+	defer e.lifecycle.Unlock()
+	if !e.stopping {
+		e.stopping = true
+		close(e.Stopped)
 	}
 }
 
 // AwaitCalls waits for the calls of Do, after BeginStop.
-func (srv *Engine) AwaitCalls() { srv.running.Wait() }
+func (e *ending) AwaitCalls() { e.running.Wait() }
 
 // EndsAtOnce reports whether SHUTDOWN NOW, or its equivalent for a signal, asks to close
 // connections at once.
 func (srv *Engine) EndsAtOnce() bool {
 	srv.Mu.Lock()
 	defer srv.Mu.Unlock()
-	return srv.Ending.now
+	return srv.Ending.Flags.now
 }
 
 // Finish stops the timer, writes the last changes to the file, if the save rules or the
@@ -102,8 +102,8 @@ func (srv *Engine) EndsAtOnce() bool {
 // then. Only the first call has an effect; all return its error.
 func (srv *Engine) Finish() error {
 	srv.Mu.Lock()
-	srv.TimerStopped = true
-	srv.timer.Stop()
+	srv.Timers.TimerStopped = true
+	srv.Timers.timer.Stop()
 	srv.Mu.Unlock()
 	srv.closeForwarding()
 	srv.Replication.Close()
@@ -114,12 +114,12 @@ func (srv *Engine) Finish() error {
 // AwaitPanicClosed waits, if the engine has panicked, until everything is closed or ctx
 // ends, and returns the panic.
 func (srv *Engine) AwaitPanicClosed(ctx context.Context) error {
-	e := srv.fault.Load()
+	e := srv.fault.first.Load()
 	if e == nil {
 		return nil
 	}
 	select {
-	case <-srv.closedAfterPanic:
+	case <-srv.fault.closed:
 	case <-ctx.Done():
 	}
 	return e
@@ -130,7 +130,7 @@ func (srv *Engine) AwaitPanicClosed(ctx context.Context) error {
 func (srv *Engine) Await(woken <-chan struct{}) {
 	select {
 	case <-woken:
-	case <-srv.broken:
+	case <-srv.fault.broken:
 		panic(lockBroken{})
 	}
 }
@@ -142,7 +142,7 @@ func (srv *Engine) PanicReason(p any) error {
 	if !LockBroken(p) {
 		panic(p)
 	}
-	return srv.fault.Load()
+	return srv.fault.first.Load()
 }
 
 // LockBroken reports whether a recovered panic is that of an attempt to take the broken
@@ -153,6 +153,6 @@ func LockBroken(p any) bool {
 }
 
 // Dial connects to another server, see [Transport].
-func (srv *Engine) Dial(ctx context.Context, network, addr string, timeout time.Duration, p *config.TLS) (net.Conn, error) {
-	return srv.transport.Dial(ctx, network, addr, timeout, p)
+func (t *transports) Dial(ctx context.Context, network, addr string, timeout time.Duration, p *config.TLS) (net.Conn, error) {
+	return t.transport.Dial(ctx, network, addr, timeout, p)
 }

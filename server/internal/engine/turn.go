@@ -31,26 +31,26 @@ type memoryCheck struct {
 // begin starts a turn at the given reading of the clock.
 func (srv *Engine) begin(at time.Time) {
 	srv.SetClock(at)
-	srv.began = at
-	srv.sequence, srv.effectsBefore = srv.Keys.Sequence(), srv.Keys.EffectCount()
-	srv.changesBefore = srv.Changes
-	srv.turn.memory.valid = false
-	srv.turn.dropped = nil
+	srv.Turn.began = at
+	srv.Turn.sequence, srv.Turn.effectsBefore = srv.Keys.Sequence(), srv.Keys.EffectCount()
+	srv.Turn.changesBefore = srv.Stats.Changes
+	srv.Turn.memory.valid = false
+	srv.Turn.dropped = nil
 }
 
 // push begins a turn within the current one, which it returns for pop. The new turn
 // wakes the sessions that have output so far.
 func (srv *Engine) push() (outer turn) {
-	outer = srv.turn
-	srv.turn = turn{began: outer.At, At: outer.At, Instant: outer.Instant, sequence: outer.sequence, effectsBefore: outer.effectsBefore, changesBefore: outer.changesBefore}
-	srv.Scope.srv, srv.Scope.wake = srv, outer.Scope.wake
+	outer = srv.Turn
+	srv.Turn = turn{began: outer.At, At: outer.At, Instant: outer.Instant, sequence: outer.sequence, effectsBefore: outer.effectsBefore, changesBefore: outer.changesBefore}
+	srv.Turn.Scope.srv, srv.Turn.Scope.wake = srv, outer.Scope.wake
 	return outer
 }
 
 // pop continues the turn that push has set aside.
-func (srv *Engine) pop(outer turn) {
-	outer.Scope.wake = srv.Scope.wake
-	srv.turn = outer
+func (t *turn) pop(outer turn) {
+	outer.Scope.wake = t.Scope.wake
+	*t = outer
 }
 
 // running is the session whose command runs in a commit scope, and its reply.

@@ -58,7 +58,7 @@ const (
 
 // serveDue serves the waiters whose alarm is due.
 func (srv *Engine) serveDue() {
-	if len(srv.alarms) > 0 && srv.alarms[0].at <= srv.Instant {
+	if len(srv.Waits.alarms) > 0 && srv.Waits.alarms[0].at <= srv.Turn.Instant {
 		srv.serveAlarms()
 	}
 }
@@ -66,24 +66,24 @@ func (srv *Engine) serveDue() {
 // Lock takes the server's lock, and waits while a script lends it.
 func (srv *Engine) Lock() {
 	srv.Mu.Lock()
-	for srv.Busy {
-		srv.idle.Wait()
+	for srv.Scripting.Busy {
+		srv.Scripting.idle.Wait()
 	}
 }
 
 // finishTurn does all work that is due before the lock is released, and sets the timer.
 // Every commit scope must have been committed.
 func (srv *Engine) finishTurn() {
-	u := &srv.Scope
-	srv.Turns++
-	srv.TurnTime += srv.At.Sub(srv.began)
-	if srv.clientMemory.full() {
-		srv.evictClients()
+	u := &srv.Turn.Scope
+	srv.Stats.Turns++
+	srv.Stats.TurnTime += srv.Turn.At.Sub(srv.Turn.began)
+	if srv.Clients.memory.full() {
+		srv.Stats.EvictedClients += srv.Clients.memory.evict(srv.Log)
 	}
 	if len(u.effects) > 0 {
 		u.Commit()
 	}
-	if len(srv.released) > 0 {
+	if len(srv.Pauses.released) > 0 {
 		srv.runReleased()
 	}
 	if srv.Tracking.On() {
@@ -93,8 +93,8 @@ func (srv *Engine) finishTurn() {
 		srv.feed()
 	}
 	srv.setTimer()
-	srv.sampleIfDue(srv.At)
-	srv.Keeper.Note(srv.Changes)
+	srv.sampleIfDue(srv.Turn.At)
+	srv.Keeper.Note(srv.Stats.Changes)
 	if len(u.wake) > 0 && srv.withholds() {
 		srv.withholdWoken()
 	}
@@ -102,7 +102,7 @@ func (srv *Engine) finishTurn() {
 
 // unlock releases the lock and wakes the sessions with pending work.
 func (srv *Engine) unlock() {
-	u := &srv.Scope
+	u := &srv.Turn.Scope
 	if len(u.wake) == 0 {
 		srv.Mu.Unlock()
 		return
@@ -110,23 +110,23 @@ func (srv *Engine) unlock() {
 	wake := u.wake
 	u.wake = nil
 	for _, s := range wake {
-		s.waking = false
+		s.Queue.waking = false
 	}
 	srv.Mu.Unlock()
 	for _, s := range wake {
-		s.Wake()
+		s.Peer.Wake()
 	}
 }
 
 // withholdWoken withholds the output for other sessions until the changes that it
 // reports are on disk.
 func (srv *Engine) withholdWoken() {
-	u := &srv.Scope
+	u := &srv.Turn.Scope
 	u.wake = slices.DeleteFunc(u.wake, func(s *Session) bool {
 		if s.End == Killed || s.waiting() == 0 {
 			return false
 		}
-		s.waking = false
+		s.Queue.waking = false
 		srv.withhold(s)
 		return true
 	})
@@ -137,7 +137,7 @@ func (srv *Engine) Locked(f func()) {
 	srv.maintain(func() {
 		srv.serveDue()
 		f()
-		srv.Scope.Commit()
+		srv.Turn.Scope.Commit()
 	})
 }
 
@@ -162,21 +162,21 @@ func (srv *Engine) locked(f func()) {
 // while a script lends the lock, and returns false.
 func (srv *Engine) unlessBusy(f func()) bool {
 	srv.Mu.Lock()
-	if srv.Busy {
+	if srv.Scripting.Busy {
 		srv.Mu.Unlock()
 		return false
 	}
 	srv.locked(func() {
 		srv.serveDue()
 		f()
-		srv.Scope.Commit()
+		srv.Turn.Scope.Commit()
 	})
 	return true
 }
 
 // changed is Call.Changed for a key of any database.
 func (u *commitScope) changed(db int, key string, class EventClass, event string) {
-	u.srv.Changes++
+	u.srv.Stats.Changes++
 	u.followed(db, key, class, event)
 }
 
@@ -184,10 +184,10 @@ func (u *commitScope) changed(db int, key string, class EventClass, event string
 // count as a change.
 func (u *commitScope) followed(db int, key string, class EventClass, event string) {
 	srv := u.srv
-	if srv.MemoryState.byChange {
+	if srv.Memory.byChange {
 		srv.Keys.DB(db).Written(protocol.BytesOf(key))
 	}
-	if len(srv.Watched) == 0 && len(srv.Waiting) == 0 && srv.notify == 0 && !srv.Tracking.On() {
+	if len(srv.Waits.Watched) == 0 && len(srv.Waits.Waiting) == 0 && srv.events.notify == 0 && !srv.Tracking.On() {
 		return // no listener
 	}
 	e := effect{key: key, event: event, db: db, class: class}
@@ -209,7 +209,7 @@ func (u *commitScope) followed(db int, key string, class EventClass, event strin
 // member, unless no subscriber needs it. Sweeps call it too: touched for each
 // member that they remove from a key, then changed.
 func (u *commitScope) touched(class EventClass, member []byte) {
-	if u.srv.subkeys&class != 0 {
+	if u.srv.events.subkeys&class != 0 {
 		u.Members = appendMember(u.Members, u.MembersTaken == len(u.Members), member)
 	}
 }
@@ -241,7 +241,7 @@ func (u *commitScope) forgetMembers() {
 
 // event records a keyspace event without a change.
 func (u *commitScope) event(db int, key string, class EventClass, event string) {
-	if u.srv.notify&class != 0 {
+	if u.srv.events.notify&class != 0 {
 		u.effects = append(u.effects, effect{key: key, event: event, db: db, class: class | classUnchanged})
 	}
 }
@@ -256,10 +256,10 @@ func (u *commitScope) Replacing(db, by *keyspace.DB) {
 			keys = append(keys, k.Key)
 		}
 	}
-	for k := range u.srv.Watched {
+	for k := range u.srv.Waits.Watched {
 		note(k)
 	}
-	for k := range u.srv.Waiting {
+	for k := range u.srv.Waits.Waiting {
 		note(k)
 	}
 	slices.Sort(keys)
@@ -294,7 +294,7 @@ func (u *commitScope) apply() {
 	for i := range u.effects {
 		e := &u.effects[i]
 		if e.message == flushMessage {
-			srv.invalidateAll()
+			srv.Clients.invalidateAll()
 			continue
 		}
 		if e.message != noMessage {
@@ -302,19 +302,19 @@ func (u *commitScope) apply() {
 			continue
 		}
 		if e.class&classUnchanged == 0 {
-			if len(srv.Watched) > 0 {
-				srv.touch(e.db, e.key)
+			if len(srv.Waits.Watched) > 0 {
+				srv.Waits.touch(e.db, e.key)
 			}
 			if e.cached != nil {
-				srv.invalidate(e.key, e.cached)
+				srv.Clients.invalidate(e.key, e.cached)
 			}
-			if len(srv.Waiting) > 0 {
-				if q := srv.Waiting[WaitKey{e.db, e.key}]; q != nil {
+			if len(srv.Waits.Waiting) > 0 {
+				if q := srv.Waits.Waiting[WaitKey{e.db, e.key}]; q != nil {
 					u.markLines(q, e)
 				}
 			}
 		}
-		if srv.notify&e.class&classAny != 0 {
+		if srv.events.notify&e.class&classAny != 0 {
 			srv.notifyKeyspace(e)
 		}
 	}
@@ -337,7 +337,7 @@ func (u *commitScope) Commit() {
 		return // the loop below, in an outer call, continues
 	}
 	u.serving = true
-	srv.SetClock(srv.At) // the commands before may have taken long
+	srv.SetClock(srv.Turn.At) // the commands before may have taken long
 	for i := 0; i < len(u.ready); i++ {
 		u.serve(u.ready[i])
 	}

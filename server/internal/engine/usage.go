@@ -9,12 +9,6 @@ import (
 	"github.com/zsetd/zsetd/zset"
 )
 
-// memory is the limit of the memory in use, and the collector's trigger.
-type memory struct {
-	MemoryState memoryLimit
-	Freeing     freeing
-}
-
 // HeapState is the Go heap, in bytes.
 type HeapState struct {
 	Allocated int64 // objects
@@ -73,9 +67,9 @@ func residentPages(statm []byte) (pages int64, ok bool) {
 	return pages, err == nil
 }
 
-// ClientsMemory estimates the bytes that all sessions take.
-func (srv *Engine) ClientsMemory() (n int64) {
-	for _, s := range srv.Sessions {
+// Memory estimates the bytes that all sessions take.
+func (t *clients) Memory() (n int64) {
+	for _, s := range t.Sessions {
 		if s.End != Killed { // a killed session is about to be freed
 			n += s.memory()
 		}

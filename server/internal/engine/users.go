@@ -26,16 +26,16 @@ func (s *Session) Permit(cmd *Command, argv [][]byte, where acl.Context) acl.Den
 
 // permitOn is Permit for the databases of another session.
 func (s *Session) permitOn(of *Session, cmd *Command, argv [][]byte, where acl.Context) acl.Denial {
-	if s.User.Unrestricted {
+	if s.Login.User.Unrestricted {
 		return acl.Permitted
 	}
-	d, at := s.User.Permits(cmd.Access, argv, of.Selected())
+	d, at := s.Login.User.Permits(cmd.Access, argv, of.Selected())
 	switch {
 	case d == acl.Permitted:
 	case at == 0:
-		s.LogDenial(d, where, cmd.Name, s.User.Name)
+		s.LogDenial(d, where, cmd.Name, s.Login.User.Name)
 	default:
-		s.LogDenial(d, where, string(argv[at]), s.User.Name)
+		s.LogDenial(d, where, string(argv[at]), s.Login.User.Name)
 	}
 	return d
 }
@@ -44,8 +44,8 @@ func (s *Session) permitOn(of *Session, cmd *Command, argv [][]byte, where acl.C
 // queued commands have selected is selected for those that follow.
 func (s *Session) Selected() acl.Selected {
 	db := acl.Selected{ID: s.DB.ID(), Count: s.Engine.Keys.Len()}
-	if s.Multi {
-		db.ID = s.queueDB
+	if s.Transaction.Multi {
+		db.ID = s.Transaction.queueDB
 	}
 	return db
 }
@@ -53,19 +53,19 @@ func (s *Session) Selected() acl.Selected {
 // MayRun reports whether the user of the script's caller may run a command. Unlike Permit
 // it neither counts nor logs a denial.
 func (r *ScriptRun) MayRun(cmd *Command, argv [][]byte) bool {
-	d, _ := r.Caller.User.Permits(cmd.Access, argv, r.Session.Selected())
+	d, _ := r.Caller.Login.User.Permits(cmd.Access, argv, r.Session.Selected())
 	return d == acl.Permitted
 }
 
 // ReadsAnyKey reports whether the user may run the command and read all keys, not only
 // those in its arguments.
 func (c *Call) ReadsAnyKey() bool {
-	return c.Session.User.PermitsOnAnyKey(c.Command.Access, c.Argv, acl.ReadKeys, c.Session.Selected())
+	return c.Session.Login.User.PermitsOnAnyKey(c.Command.Access, c.Argv, acl.ReadKeys, c.Session.Selected())
 }
 
 // DenialContext returns where the session's commands come from.
 func (s *Session) DenialContext() acl.Context {
-	if s.Multi || s.Call.Nested {
+	if s.Transaction.Multi || s.Call.Nested {
 		return acl.InMulti
 	}
 	return acl.Toplevel
@@ -84,7 +84,7 @@ func (s *Session) LogDenial(reason acl.Denial, where acl.Context, object, userna
 // denial. The lock is held.
 func (s *Session) LogInByCertificate(name string) {
 	if u := s.Engine.ACL.Users[name]; u != nil && u.Enabled() {
-		s.User, s.Authenticated = u, true
+		s.Login.User, s.Login.Authenticated = u, true
 		return
 	}
 	s.LogDenial(acl.DeniedCertificate, acl.Toplevel, "", name)
@@ -148,17 +148,17 @@ func (srv *Engine) LoadUsersFile(me *Session) (problems string) {
 	if problems != "" {
 		return problems
 	}
-	srv.DropSubscribers(a.Standard, users[acl.DefaultUser], me)
+	srv.Clients.DropSubscribers(a.Standard, users[acl.DefaultUser], me)
 	for _, u := range a.Replace(users) {
 		if next := users[u.Name]; next == nil {
 			srv.DropSessions(u, me)
 		} else {
-			srv.DropSubscribers(u, next, me)
+			srv.Clients.DropSubscribers(u, next, me)
 		}
 	}
-	for _, s := range srv.Sessions {
-		if next := users[s.User.Name]; next != nil {
-			s.User = next
+	for _, s := range srv.Clients.Sessions {
+		if next := users[s.Login.User.Name]; next != nil {
+			s.Login.User = next
 		}
 	}
 	return ""
@@ -170,7 +170,7 @@ func (srv *Engine) SaveUsersFile() error { return srv.ACL.WriteFile(srv.usersFil
 // DropSubscribers ends the sessions of a user that are subscribed to channels which
 // next, the user's new rules, no longer permits; the session me ends after its
 // reply.
-func (srv *Engine) DropSubscribers(u, next *acl.User, me *Session) {
+func (t *clients) DropSubscribers(u, next *acl.User, me *Session) {
 	remaining, loses := u.LosesChannels(next)
 	if !loses {
 		return
@@ -183,8 +183,8 @@ func (srv *Engine) DropSubscribers(u, next *acl.User, me *Session) {
 		}
 		return false
 	}
-	for _, s := range srv.ByID() {
-		if s.User == u && (hears(s, subscription.Patterns) || hears(s, subscription.Channels) || hears(s, subscription.Shards)) {
+	for _, s := range t.ByID() {
+		if s.Login.User == u && (hears(s, subscription.Patterns) || hears(s, subscription.Channels) || hears(s, subscription.Shards)) {
 			s.terminate(me)
 		}
 	}
@@ -202,19 +202,19 @@ func (s *Session) terminate(me *Session) {
 // DropSessions ends the sessions of a deleted user: at once, or after its reply the
 // session me, which may be in the middle of a transaction.
 func (srv *Engine) DropSessions(u *acl.User, me *Session) {
-	for _, s := range srv.ByID() {
-		if s.User != u {
+	for _, s := range srv.Clients.ByID() {
+		if s.Login.User != u {
 			continue
 		}
 		if s != me && s.End != Killed {
-			if srv.dropped == nil {
-				srv.dropped = map[*Session][]byte{}
+			if srv.Turn.dropped == nil {
+				srv.Turn.dropped = map[*Session][]byte{}
 			}
-			srv.dropped[s] = s.appendInfo(nil, srv.ACL.Standard, true)
+			srv.Turn.dropped[s] = s.appendInfo(nil, srv.ACL.Standard, true)
 		}
 		s.terminate(me)
 		if s == me {
-			s.User, s.Authenticated = srv.ACL.Standard, false
+			s.Login.User, s.Login.Authenticated = srv.ACL.Standard, false
 		}
 	}
 }

@@ -158,9 +158,9 @@ type position struct {
 
 // block creates a Waiter for the call.
 func (srv *Engine) block(c *Call, deadline int64, want Want, timeout func(*protocol.Reply), keys [][]byte) {
-	srv.waiters++
+	srv.Waits.waiters++
 	w := &Waiter{
-		number: srv.waiters,
+		number: srv.Waits.waiters,
 		sess:   c.Session, cmd: c.Command, argv: protocol.CopyArgs(c.Argv), names: len(c.Argv) - len(c.All()), db: c.DB,
 		since: time.Now(), Timeout: timeout, timerEntry: timerEntry{at: deadline, index: -1},
 	}
@@ -172,21 +172,21 @@ func (srv *Engine) block(c *Call, deadline int64, want Want, timeout func(*proto
 		w.positions = append(w.positions, position{l, l.Waiters.PushBack(w)})
 	}
 	if deadline != 0 {
-		heap.Push(&srv.Deadlines, w)
+		heap.Push(&srv.Waits.Deadlines, w)
 	}
-	c.Session.Blocked = w
-	c.Session.Stalled.Store(true)
-	srv.BlockedClients++
+	c.Session.Stall.Blocked = w
+	c.Session.Stall.Stalled.Store(true)
+	srv.Stats.BlockedClients++
 }
 
 // groupFor returns the line for a condition on a key, and creates it if needed. The key
 // is borrowed.
 func (srv *Engine) groupFor(k WaitKey, w Want) *waiterGroup {
-	q := srv.Waiting[k]
+	q := srv.Waits.Waiting[k]
 	if q == nil {
 		k.Key = string(protocol.BytesOf(k.Key)) // a copy
 		q = &queue{WaitKey: k, Groups: map[Want]*waiterGroup{}}
-		srv.Waiting[k] = q
+		srv.Waits.Waiting[k] = q
 	}
 	l := q.Groups[w]
 	if l != nil {
@@ -195,10 +195,10 @@ func (srv *Engine) groupFor(k WaitKey, w Want) *waiterGroup {
 	l = &waiterGroup{queue: q, Want: w, timerEntry: timerEntry{index: -1}}
 	q.Groups[w] = l
 	if w.Claims {
-		srv.claiming++
+		srv.Waits.claiming++
 	}
 	if w.isPoint() {
-		srv.points++
+		srv.Waits.points++
 		srv.selectMemberEvents()
 	} else {
 		l.WideIndex = len(q.Wide)
@@ -220,28 +220,28 @@ func (srv *Engine) unblock(w *Waiter) {
 			continue
 		}
 		if l.index >= 0 {
-			heap.Remove(&srv.alarms, l.index)
+			heap.Remove(&srv.Waits.alarms, l.index)
 		}
 		delete(q.Groups, l.Want)
 		if l.Want.Claims {
-			srv.claiming--
+			srv.Waits.claiming--
 		}
 		if l.Want.isPoint() {
-			srv.points--
+			srv.Waits.points--
 			srv.selectMemberEvents()
 		} else {
 			q.removeWide(l)
 		}
 		if len(q.Groups) == 0 {
-			delete(srv.Waiting, q.WaitKey)
+			delete(srv.Waits.Waiting, q.WaitKey)
 		}
 	}
 	if w.index >= 0 {
-		heap.Remove(&srv.Deadlines, w.index)
+		heap.Remove(&srv.Waits.Deadlines, w.index)
 	}
-	w.sess.Blocked = nil
+	w.sess.Stall.Blocked = nil
 	w.sess.resume()
-	srv.BlockedClients--
+	srv.Stats.BlockedClients--
 }
 
 // markLines marks the lines whose condition may hold after an effect on their key.
@@ -297,7 +297,7 @@ func (u *commitScope) serve(q *queue) {
 		value := srv.valueOf(q)
 		var next *waiterGroup
 		q.marked = slices.DeleteFunc(q.marked, func(l *waiterGroup) bool {
-			l.marked = l.nextWaiter != nil && l.Want.In(value, srv.Instant)
+			l.marked = l.nextWaiter != nil && l.Want.In(value, srv.Turn.Instant)
 			if l.marked && (next == nil || l.first().number < next.first().number) {
 				next = l
 			}
@@ -337,19 +337,19 @@ func (srv *Engine) setAlarm(l *waiterGroup) {
 	case l.index < 0 && at == score.MaxInstant:
 	case l.index < 0:
 		l.at = at
-		heap.Push(&srv.alarms, l)
+		heap.Push(&srv.Waits.alarms, l)
 	case at == score.MaxInstant:
-		heap.Remove(&srv.alarms, l.index)
+		heap.Remove(&srv.Waits.alarms, l.index)
 	case at != l.at:
 		l.at = at
-		heap.Fix(&srv.alarms, l.index)
+		heap.Fix(&srv.Waits.alarms, l.index)
 	}
 }
 
 // enters returns the instant at which the next element of s enters a range as time
 // passes.
 func (srv *Engine) enters(s *zset.Set, r *score.Range) int64 {
-	now := r.At(srv.Instant)
+	now := r.At(srv.Turn.Instant)
 	later := zset.ScoreRange{Min: now.Max, MinExclusive: !now.MaxExclusive, Max: math.Inf(1)}
 	if now.Min > now.Max {
 		later.Min, later.MinExclusive = now.Min, now.MinExclusive
@@ -359,18 +359,18 @@ func (srv *Engine) enters(s *zset.Set, r *score.Range) int64 {
 		return score.MaxInstant
 	}
 	e, _ := s.At(lo)
-	return r.Max.Reaches(e.Score, r.MaxExclusive, srv.Instant)
+	return r.Max.Reaches(e.Score, r.MaxExclusive, srv.Turn.Instant)
 }
 
 // serveAlarms serves the lines whose alarms are due. It runs at the beginning of a
 // lock hold.
 func (srv *Engine) serveAlarms() {
-	if srv.PausedUntil != 0 {
+	if srv.Pauses.Until != 0 {
 		return // no waiter is served during a pause
 	}
-	u := &srv.Scope
-	for len(srv.alarms) > 0 && srv.alarms[0].at <= srv.Instant {
-		l := heap.Pop(&srv.alarms).(*waiterGroup)
+	u := &srv.Turn.Scope
+	for len(srv.Waits.alarms) > 0 && srv.Waits.alarms[0].at <= srv.Turn.Instant {
+		l := heap.Pop(&srv.Waits.alarms).(*waiterGroup)
 		l.mark()
 		u.addReady(l.queue)
 	}
@@ -451,7 +451,7 @@ func (w *Want) becomesIdle(s *sequence.Stream) int64 {
 // setAlarms sets the alarms of the lines that wait for pending entries of a stream, whose
 // groups have changed.
 func (srv *Engine) setAlarms(key WaitKey) {
-	if q := srv.Waiting[key]; q != nil {
+	if q := srv.Waits.Waiting[key]; q != nil {
 		for _, l := range q.Wide {
 			if l.Want.Claims {
 				srv.setAlarm(l)
@@ -461,8 +461,8 @@ func (srv *Engine) setAlarms(key WaitKey) {
 }
 
 // KeysAwaited returns the number of keys with waiters that learn of the key's deletion.
-func (srv *Engine) KeysAwaited() (n int) {
-	for _, q := range srv.Waiting {
+func (w *waits) KeysAwaited() (n int) {
+	for _, q := range w.Waiting {
 		for _, l := range q.Wide {
 			if l.Want.Grouped {
 				n++

@@ -245,9 +245,9 @@ func TestManyWaiters(t *testing.T) {
 		waits(srv, answers, lines...)
 		tries := func() (tries int) {
 			srv.Locked(func() {
-				for _, s := range srv.Sessions {
-					if s.Blocked != nil {
-						tries += s.Blocked.Tries
+				for _, s := range srv.Clients.Sessions {
+					if s.Stall.Blocked != nil {
+						tries += s.Stall.Blocked.Tries
 					}
 				}
 			})
@@ -311,10 +311,10 @@ func TestWaitersAreServed(t *testing.T) {
 				}
 				srv.Locked(func() {
 					n := 0
-					for k, q := range srv.Waiting {
+					for k, q := range srv.Waits.Waiting {
 						for _, l := range q.Groups {
 							n += l.Waiters.Len()
-							if e := srv.Keys.DB(k.Db).Peek([]byte(k.Key)); e != nil && l.Want.In(e.Value(), srv.Instant) {
+							if e := srv.Keys.DB(k.Db).Peek([]byte(k.Key)); e != nil && l.Want.In(e.Value(), srv.Turn.Instant) {
 								t.Errorf("seed %d: %d wait for what is there: %+v", seed, l.Waiters.Len(), l.Want)
 							}
 						}
@@ -355,7 +355,7 @@ func TestWideLinesLeave(t *testing.T) {
 			leave[i]()
 			gone[i] = true
 			synctest.Wait()
-			q := srv.Waiting[engine.WaitKey{Db: 0, Key: "k"}]
+			q := srv.Waits.Waiting[engine.WaitKey{Db: 0, Key: "k"}]
 			if len(q.Wide) != n-left-1 || len(q.Groups) != n-left-1 {
 				t.Fatalf("after %d clients: %d lines, %d groups", left+1, len(q.Wide), len(q.Groups))
 			}

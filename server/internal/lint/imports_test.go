@@ -91,7 +91,7 @@ func packages() []pkg {
 		},
 		{
 			"server/internal/commands/scripting", "EVAL, FCALL, function libraries",
-			"protocol server/internal/base/... server/internal/commands/data server/internal/engine server/internal/lua/... server/internal/values/keyspace server/rdb github.com/yuin/gopher-lua",
+			"protocol server/internal/base/... server/internal/engine server/internal/lua/... server/internal/values/keyspace server/rdb github.com/yuin/gopher-lua",
 			"scripts call commands through the engine, as clients do",
 		},
 		{

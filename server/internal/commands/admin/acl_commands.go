@@ -393,7 +393,7 @@ func aclSetuser(c *engine.Call) {
 	if u == nil {
 		a.Users[name] = next
 	} else {
-		c.Engine.DropSubscribers(u, next, c.Session)
+		c.Engine.Clients.DropSubscribers(u, next, c.Session)
 		*u = *next
 	}
 	a.Changed()
@@ -409,9 +409,9 @@ func aclUsers(c *engine.Call) {
 }
 
 func aclWhoami(c *engine.Call) {
-	if c.Session.User == c.Engine.ACL.Owner {
+	if c.Session.Login.User == c.Engine.ACL.Owner {
 		c.Reply.Null()
 		return
 	}
-	c.Reply.BulkString(c.Session.User.Name)
+	c.Reply.BulkString(c.Session.Login.User.Name)
 }

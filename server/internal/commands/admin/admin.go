@@ -193,7 +193,7 @@ func ServerCommands() []engine.Command {
 }
 
 func timeCommand(c *engine.Call) {
-	us := c.Engine.Scope.Shown.Time(c.Engine.At).UnixMicro()
+	us := c.Engine.Turn.Scope.Shown.Time(c.Engine.Turn.At).UnixMicro()
 	c.Reply.Array(2)
 	c.Reply.BulkInt(us / 1e6)
 	c.Reply.BulkInt(us % 1e6)

@@ -33,7 +33,7 @@ func TestClientUnblock(t *testing.T) {
 		{" ERROR", protocol.ReplyError("UNBLOCKED client unblocked via CLIENT UNBLOCK")},
 	} {
 		b.Send("BLPOP l 0\r\n")
-		enginetest.Until(t, srv, "blocked", func() bool { return srv.BlockedClients == 1 })
+		enginetest.Until(t, srv, "blocked", func() bool { return srv.Stats.BlockedClients == 1 })
 		if list := a.Call("CLIENT LIST").(string); !strings.Contains(list, " flags=b ") || !strings.Contains(list, " cmd=blpop ") {
 			t.Errorf("CLIENT LIST of a blocked client: %s", list)
 		}
@@ -232,13 +232,13 @@ func TestLatencyCommands(t *testing.T) {
 	}
 	defer srv.Close()
 	add := func(event string, ago time.Duration, ms int) {
-		srv.Locked(func() { srv.Latency.Add(event, srv.At.Add(-ago), time.Duration(ms)*time.Millisecond) })
+		srv.Locked(func() { srv.Stats.Latency.Add(event, srv.Turn.At.Add(-ago), time.Duration(ms)*time.Millisecond) })
 	}
 	srv.Do(t.Context(), "PING")
 	add("command", 2*time.Minute, 7)
 	add("command", time.Second, 5)
 	var now int64
-	srv.Locked(func() { now = srv.At.Unix() })
+	srv.Locked(func() { now = srv.Turn.At.Unix() })
 	if got, want := enginetest.Say(srv, "LATENCY HISTORY command"), fmt.Sprintf("[[%d 7] [%d 5]]", now-120, now-1); got != want {
 		t.Errorf("HISTORY: %s, want %s", got, want)
 	}

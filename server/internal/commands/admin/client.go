@@ -204,11 +204,11 @@ func ClientCommands() []engine.Command {
 }
 
 func clientGetname(c *engine.Call) {
-	if c.Session.Name == "" {
+	if c.Session.Login.Name == "" {
 		c.Reply.Null()
 		return
 	}
-	c.Reply.BulkString(c.Session.Name)
+	c.Reply.BulkString(c.Session.Login.Name)
 }
 
 func clientId(c *engine.Call) { c.Reply.Int(c.Session.ID) }
@@ -229,7 +229,7 @@ func clientNoEvict(c *engine.Call) {
 	if !c.End() {
 		return
 	}
-	c.Session.NoEvict = on
+	c.Session.Modes.NoEvict = on
 	c.Session.Weigh()
 	c.Reply.OK()
 }
@@ -239,7 +239,7 @@ func clientNoTouch(c *engine.Call) {
 	if !c.End() {
 		return
 	}
-	c.Session.NoTouch = on
+	c.Session.Modes.NoTouch = on
 	c.Reply.OK()
 }
 
@@ -275,13 +275,13 @@ func clientReply(c *engine.Call) {
 	s := c.Session
 	switch {
 	case c.Is("ON"):
-		s.Replies = engine.ReplyOn
+		s.Modes.Replies = engine.ReplyOn
 		c.Reply.OK()
 	case c.Is("OFF"):
-		s.Replies = engine.ReplyOff
+		s.Modes.Replies = engine.ReplyOff
 	case c.Is("SKIP"):
-		if s.Replies != engine.ReplyOff {
-			s.Replies = engine.ReplySkipNext
+		if s.Modes.Replies != engine.ReplyOff {
+			s.Modes.Replies = engine.ReplySkipNext
 		}
 	default:
 		c.Reply.Error(protocol.ErrSyntax)
@@ -293,9 +293,9 @@ func clientSetinfo(c *engine.Call) {
 	var field *string
 	switch {
 	case protocol.EqualFold(attr, "LIB-NAME"):
-		field = &c.Session.LibName
+		field = &c.Session.Login.LibName
 	case protocol.EqualFold(attr, "LIB-VER"):
-		field = &c.Session.LibVersion
+		field = &c.Session.Login.LibVersion
 	default:
 		c.Reply.Error("ERR Unrecognized option '" + engine.Clip(attr, len(attr)) + "'")
 		return
@@ -315,7 +315,7 @@ func clientSetname(c *engine.Call) {
 		c.Reply.Error(errClientName)
 		return
 	}
-	c.Session.Name = string(name)
+	c.Session.Login.Name = string(name)
 	c.Reply.OK()
 }
 
@@ -335,15 +335,15 @@ func clientUnblock(c *engine.Call) {
 	if !c.OK() {
 		return
 	}
-	s := c.Engine.Client(id)
-	if s == nil || s.Blocked == nil {
+	s := c.Engine.Clients.Find(id)
+	if s == nil || s.Stall.Blocked == nil {
 		c.Reply.Int(0)
 		return
 	}
-	reply := s.Blocked.Timeout
+	reply := s.Stall.Blocked.Timeout
 	if withError {
 		reply = func(r *protocol.Reply) { r.Error("UNBLOCKED client unblocked via CLIENT UNBLOCK") }
 	}
-	s.EndWait(s.Blocked, reply)
+	s.EndWait(s.Stall.Blocked, reply)
 	c.Reply.Int(1)
 }

@@ -56,7 +56,9 @@ func clientFilterOf(c *engine.Call, skipMe bool, ids func(*engine.Call) map[int6
 			continue
 		case name == "MAXAGE":
 			least := atLeastOne(c, "maxage")
-			meets = func(s *engine.Session) bool { return int64(s.Engine.At.Sub(s.Created).Seconds()) >= least }
+			meets = func(s *engine.Session) bool {
+				return int64(s.Engine.Turn.At.Sub(s.Activity.Created).Seconds()) >= least
+			}
 		case name == "IDLE":
 			least := atLeastOne(c, "idle")
 			meets = func(s *engine.Session) bool { return s.IdleSeconds() >= least }
@@ -86,7 +88,7 @@ func clientCondition(c *engine.Call, name, plain string) func(*engine.Session) b
 		if u == nil {
 			c.Fail("ERR No such user '" + engine.Clip(user, len(user)) + "'")
 		}
-		return func(s *engine.Session) bool { return s.User == u }
+		return func(s *engine.Session) bool { return s.Login.User == u }
 	case "FLAGS":
 		letters := c.String()
 		if strings.Trim(letters, engine.ClientFlags) != "" {
@@ -98,7 +100,7 @@ func clientCondition(c *engine.Call, name, plain string) func(*engine.Session) b
 		if strings.Trim(letters, "r") != "" {
 			c.Fail("ERR Unknown capa found in the provided filter: " + letters)
 		}
-		return func(s *engine.Session) bool { return s.Redirectable || letters == "" }
+		return func(s *engine.Session) bool { return s.Login.Redirectable || letters == "" }
 	case "DB":
 		n, last := c.IntOr("ERR "+name+" is not an integer or out of range"), int64(c.Engine.Keys.Len()-1)
 		if n < 0 || n > last {
@@ -109,19 +111,19 @@ func clientCondition(c *engine.Call, name, plain string) func(*engine.Session) b
 	text := c.String()
 	switch plain {
 	case "ADDR":
-		return func(s *engine.Session) bool { return s.Addr == text }
+		return func(s *engine.Session) bool { return s.Peer.Addr == text }
 	case "LADDR":
-		return func(s *engine.Session) bool { return s.LocalAddr == text }
+		return func(s *engine.Session) bool { return s.Peer.LocalAddr == text }
 	case "NAME":
-		return func(s *engine.Session) bool { return s.Name == text }
+		return func(s *engine.Session) bool { return s.Login.Name == text }
 	case "LIB-NAME":
-		return func(s *engine.Session) bool { return s.LibName == text }
+		return func(s *engine.Session) bool { return s.Login.LibName == text }
 	case "LIB-VER":
-		return func(s *engine.Session) bool { return s.LibVersion == text }
+		return func(s *engine.Session) bool { return s.Login.LibVersion == text }
 	case "IP":
 		return func(s *engine.Session) bool {
-			i := strings.LastIndexByte(s.Addr, ':')
-			return strings.Trim(s.Addr[:max(i, 0)], "[]") == strings.Trim(text, "[]")
+			i := strings.LastIndexByte(s.Peer.Addr, ':')
+			return strings.Trim(s.Peer.Addr[:max(i, 0)], "[]") == strings.Trim(text, "[]")
 		}
 	}
 	c.Fail(protocol.ErrSyntax)
@@ -200,7 +202,7 @@ func clientKill(c *engine.Call) {
 	var f clientFilter
 	if old {
 		addr := c.String()
-		f = clientFilter{"ADDR": func(s *engine.Session) bool { return s.Addr == addr }}
+		f = clientFilter{"ADDR": func(s *engine.Session) bool { return s.Peer.Addr == addr }}
 	} else {
 		f = clientFilterOf(c, true, idsOfKill)
 	}
@@ -208,7 +210,7 @@ func clientKill(c *engine.Call) {
 		return
 	}
 	killed := int64(0)
-	for _, s := range c.Engine.ByID() {
+	for _, s := range c.Engine.Clients.ByID() {
 		if s.End != engine.Serving || !f.accepts(s) {
 			continue
 		}
@@ -246,7 +248,7 @@ func clientList(c *engine.Call) {
 		return
 	}
 	var b []byte
-	for _, s := range c.Engine.ByID() {
+	for _, s := range c.Engine.Clients.ByID() {
 		if f.accepts(s) {
 			b = s.AppendListed(b)
 		}
@@ -259,7 +261,7 @@ func clientList(c *engine.Call) {
 func clientCapa(c *engine.Call) {
 	for c.More() {
 		if c.Is("REDIRECT") {
-			c.Session.Redirectable = true
+			c.Session.Login.Redirectable = true
 		} else {
 			c.Bytes()
 		}

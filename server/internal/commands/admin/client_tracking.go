@@ -17,7 +17,7 @@ func clientTracking(c *engine.Call) {
 			if o.Redirect != 0 {
 				c.Fail("ERR A client can only redirect to a single other client")
 			}
-			if o.Redirect = c.Int(); c.Err() == "" && c.Engine.Client(o.Redirect) == nil {
+			if o.Redirect = c.Int(); c.Err() == "" && c.Engine.Clients.Find(o.Redirect) == nil {
 				c.Fail("ERR The client ID you want redirect to does not exist")
 			}
 		case c.Len() > 1 && c.Is("PREFIX"):

@@ -324,7 +324,7 @@ func thisNode(srv *engine.Engine) node {
 	c := &srv.Config
 	n := node{id: srv.Cluster.ID, ip: c.ClusterAnnounceIP, hostname: c.ClusterHostname, port: c.ClusterAnnouncePort, busPort: c.ClusterAnnounceBusPort}
 	port := c.Port
-	if served := srv.TCPPort.Load(); port != 0 && served != 0 {
+	if served := srv.Transports.TCPPort.Load(); port != 0 && served != 0 {
 		port = served // a program may serve elsewhere than its configuration says
 	}
 	if n.port == 0 {
@@ -332,7 +332,7 @@ func thisNode(srv *engine.Engine) node {
 	}
 	if n.tlsPort = c.ClusterAnnounceTLSPort; n.tlsPort == 0 {
 		n.tlsPort = c.TLSPort
-		if served := srv.TLSServed.Load(); served != 0 {
+		if served := srv.Transports.TLSServed.Load(); served != 0 {
 			n.tlsPort = served
 		}
 	}
@@ -346,7 +346,7 @@ func thisNode(srv *engine.Engine) node {
 
 // portFor returns the port for clients that connect as s does: plain or TLS.
 func (n *node) portFor(s *engine.Session) int64 {
-	if s.Secure {
+	if s.Peer.Secure {
 		return n.tlsPort
 	}
 	return n.port
@@ -677,10 +677,10 @@ func isOwnAddress(srv *engine.Engine, s *engine.Session, ip netip.Addr, port int
 	if announced, err := netip.ParseAddr(n.ip); err == nil && announced.Unmap() == ip && (port == n.port || port == n.tlsPort) {
 		return true
 	}
-	if c := &srv.Config; port != c.Port && port != srv.TCPPort.Load() && port != c.TLSPort && port != srv.TLSServed.Load() {
+	if c := &srv.Config; port != c.Port && port != srv.Transports.TCPPort.Load() && port != c.TLSPort && port != srv.Transports.TLSServed.Load() {
 		return false
 	}
-	if local, err := netip.ParseAddrPort(s.LocalAddr); ip.IsLoopback() || err == nil && local.Addr().Unmap() == ip {
+	if local, err := netip.ParseAddrPort(s.Peer.LocalAddr); ip.IsLoopback() || err == nil && local.Addr().Unmap() == ip {
 		return true
 	}
 	addrs, _ := net.InterfaceAddrs()
@@ -691,15 +691,15 @@ func isOwnAddress(srv *engine.Engine, s *engine.Session, ip netip.Addr, port int
 }
 
 func readonly(c *engine.Call) {
-	if c.Engine.Config.Valkey() || c.Session.Redirectable || clustered(c) {
-		c.Session.Readonly = true
+	if c.Engine.Config.Valkey() || c.Session.Login.Redirectable || clustered(c) {
+		c.Session.Modes.Readonly = true
 		c.Reply.OK()
 	}
 }
 
 func readwrite(c *engine.Call) {
-	if c.Engine.Config.Valkey() || c.Session.Redirectable || clustered(c) {
-		c.Session.Readonly = false
+	if c.Engine.Config.Valkey() || c.Session.Login.Redirectable || clustered(c) {
+		c.Session.Modes.Readonly = false
 		c.Reply.OK()
 	}
 }

@@ -21,13 +21,13 @@ type slotMetric struct {
 // slotMetrics returns the metrics that are counted, in the order of replies.
 func slotMetrics(srv *engine.Engine) []slotMetric {
 	list := []slotMetric{{"key-count", slotKeys}}
-	if srv.SlotKinds.Memory {
+	if srv.Stats.SlotKinds.Memory {
 		list = append(list, slotMetric{"memory-bytes", slotBytes})
 	}
-	if srv.SlotKinds.CPU {
+	if srv.Stats.SlotKinds.CPU {
 		list = append(list, slotMetric{"cpu-usec", func(srv *engine.Engine, slot int) int64 { return workOf(srv, slot).Time.Microseconds() }})
 	}
-	if srv.SlotKinds.Net {
+	if srv.Stats.SlotKinds.Net {
 		list = append(list,
 			slotMetric{"network-bytes-in", func(srv *engine.Engine, slot int) int64 { return workOf(srv, slot).In }},
 			slotMetric{"network-bytes-out", func(srv *engine.Engine, slot int) int64 { return workOf(srv, slot).Out }})
@@ -36,7 +36,7 @@ func slotMetrics(srv *engine.Engine) []slotMetric {
 }
 
 // workOf returns the counters of a slot, for the metrics that the node counts.
-func workOf(srv *engine.Engine, slot int) metrics.Work { return srv.SlotStats.Of(slot) }
+func workOf(srv *engine.Engine, slot int) metrics.Work { return srv.Stats.SlotStats.Of(slot) }
 
 // slotKeys returns the number of keys in a slot, in all databases.
 func slotKeys(srv *engine.Engine, slot int) (n int64) {

@@ -81,19 +81,19 @@ func assign(srv *engine.Engine, slot int, served bool) {
 		return
 	}
 	cl.Served[slot] = served
-	if srv.SlotStats != nil {
-		srv.SlotStats.Forget(slot)
+	if srv.Stats.SlotStats != nil {
+		srv.Stats.SlotStats.Forget(slot)
 	}
 	if served {
 		cl.Slots++
 		return
 	}
 	cl.Slots--
-	for _, channel := range srv.PubSub.Names(subscription.Shards) {
+	for _, channel := range srv.PubSub.Table.Names(subscription.Shards) {
 		if keyslot.Of(channel) != slot {
 			continue
 		}
-		for _, s := range slices.Clone(srv.PubSub.Subscribers(subscription.Shards, channel)) {
+		for _, s := range slices.Clone(srv.PubSub.Table.Subscribers(subscription.Shards, channel)) {
 			s.Unsubscribe(subscription.Shards, channel)
 			r := protocol.NewReply(nil, s.Out.Version())
 			r.Push(3)

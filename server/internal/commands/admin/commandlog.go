@@ -35,11 +35,11 @@ func readCount(c *engine.Call) int64 {
 func readLog(c *engine.Call) *engine.CommandLog {
 	switch {
 	case c.Is("SLOW"):
-		return &c.Engine.Slow
+		return &c.Engine.Stats.Slow
 	case c.Is("LARGE-REQUEST"):
-		return &c.Engine.LargeRequests
+		return &c.Engine.Stats.LargeRequests
 	case c.Is("LARGE-REPLY"):
-		return &c.Engine.LargeReplies
+		return &c.Engine.Stats.LargeReplies
 	}
 	c.Fail("ERR type should be one of the following: slow, large-request, large-reply")
 	return nil

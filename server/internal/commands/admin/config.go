@@ -194,15 +194,15 @@ func debugConfigRewriteForceAll(c *engine.Call) { rewriteConfig(c, true) }
 
 // rewriteConfig rewrites the configuration file; with all, every parameter is written.
 func rewriteConfig(c *engine.Call, all bool) {
-	if c.Engine.ConfigFile == "" {
+	if c.Engine.Identity.ConfigFile == "" {
 		c.Reply.Error("ERR The server is running without a config file")
 		return
 	}
-	if err := c.Engine.Config.RewriteFile(c.Engine.ConfigFile, c.Engine.UserLines(), all); err != nil {
+	if err := c.Engine.Config.RewriteFile(c.Engine.Identity.ConfigFile, c.Engine.UserLines(), all); err != nil {
 		c.Engine.Log.Error("cannot write the configuration file", "error", err)
 		c.Reply.Error(fmt.Sprint("ERR Rewriting config file: ", err))
 		return
 	}
-	c.Engine.Log.Info("configuration file written", "file", c.Engine.ConfigFile)
+	c.Engine.Log.Info("configuration file written", "file", c.Engine.Identity.ConfigFile)
 	c.Reply.OK()
 }

@@ -71,7 +71,7 @@ func credentials(c *engine.Call, name, password []byte) *acl.User {
 }
 
 // Login gives the session the user u.
-func Login(s *engine.Session, u *acl.User) { s.User, s.Authenticated = u, true }
+func Login(s *engine.Session, u *acl.User) { s.Login.User, s.Login.Authenticated = u, true }
 
 func auth(c *engine.Call) {
 	name, password := []byte(acl.DefaultUser), c.Bytes()
@@ -134,14 +134,14 @@ func hello(c *engine.Call) {
 		}
 		Login(s, u)
 	}
-	if !s.Authenticated {
+	if !s.Login.Authenticated {
 		c.Reply.Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the " +
 			"HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select " +
 			"the RESP protocol version at the same time")
 		return
 	}
 	if named {
-		s.Name = string(name)
+		s.Login.Name = string(name)
 	}
 	r := c.Reply
 	r.SetVersion(resp)
@@ -215,16 +215,16 @@ func quit(c *engine.Call) {
 
 func reset(c *engine.Call) {
 	s := c.Session
-	if s.Replica {
+	if s.Modes.Replica {
 		c.Reply.Error("ERR can only reset normal client connections")
 		return
 	}
 	s.Reset()
 	s.DB = c.Engine.Keys.DB(0)
-	s.Name = ""
-	s.NoEvict, s.NoTouch = false, false
-	if s.Replies != engine.ReplySkip { // a skip concerns this reply
-		s.Replies = engine.ReplyOn
+	s.Login.Name = ""
+	s.Modes.NoEvict, s.Modes.NoTouch = false, false
+	if s.Modes.Replies != engine.ReplySkip { // a skip concerns this reply
+		s.Modes.Replies = engine.ReplyOn
 	}
 	s.SetDefaultUser()
 	c.Reply.SetVersion(2)

@@ -178,7 +178,7 @@ func debugInternalSecret(c *engine.Call) {
 		c.Reply.Error("ERR Internal secret is missing")
 		return
 	}
-	c.Reply.BulkString(c.Engine.RunID)
+	c.Reply.BulkString(c.Engine.Identity.RunID)
 }
 
 func debugAssert(*engine.Call) { panic("BUG: DEBUG ASSERT") }
@@ -191,7 +191,7 @@ func debugSegfault(*engine.Call) {
 }
 
 func debugChangeReplID(c *engine.Call) {
-	c.Engine.NewReplID(false, 0)
+	c.Engine.Identity.NewReplID(false, 0)
 	c.Reply.OK()
 }
 
@@ -604,26 +604,26 @@ func debugPauseCron(c *engine.Call) {
 	if !c.OK() {
 		return
 	}
-	c.Engine.CronPaused = n != 0
+	c.Engine.Timers.CronPaused = n != 0
 	c.Reply.OK()
 }
 
 func debugSetSkipChecksumValidation(c *engine.Call) {
 	n, _ := protocol.ParseInt(c.Bytes())
-	data.Codec(c.Engine).SkipChecksums = n != 0
+	c.Engine.Codec().SkipChecksums = n != 0
 	c.Reply.OK()
 }
 
 func debugSetActiveExpire(c *engine.Call) {
 	n, _ := protocol.ParseInt(c.Bytes())
-	c.Engine.ActiveExpire = n != 0
+	c.Engine.Timers.ActiveExpire = n != 0
 	c.Engine.Keys.LazyFields(n == 0)
 	c.Reply.OK()
 }
 
 func debugChecked(c *engine.Call) {
 	n, _ := protocol.ParseInt(c.Bytes())
-	c.Engine.Checked = n != 0
+	c.Engine.Timers.Checked = n != 0
 	c.Reply.OK()
 }
 

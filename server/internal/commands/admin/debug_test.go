@@ -133,13 +133,13 @@ func TestDebugRest(t *testing.T) {
 		state *bool
 		want  bool
 	}{
-		{"DEBUG PAUSE-CRON 1", &srv.CronPaused, true},
-		{"DEBUG PAUSE-CRON 0", &srv.CronPaused, false},
-		{"DEBUG PAUSE-CRON 2", &srv.CronPaused, true},
-		{"DEBUG SET-ACTIVE-EXPIRE 0", &srv.ActiveExpire, false},
-		{"DEBUG SET-ACTIVE-EXPIRE 2", &srv.ActiveExpire, true},
-		{"DEBUG ALLOCSIZE-SLOTS-ASSERT 2", &srv.Checked, true},
-		{"DEBUG KEYSIZES-HIST-ASSERT 0", &srv.Checked, false},
+		{"DEBUG PAUSE-CRON 1", &srv.Timers.CronPaused, true},
+		{"DEBUG PAUSE-CRON 0", &srv.Timers.CronPaused, false},
+		{"DEBUG PAUSE-CRON 2", &srv.Timers.CronPaused, true},
+		{"DEBUG SET-ACTIVE-EXPIRE 0", &srv.Timers.ActiveExpire, false},
+		{"DEBUG SET-ACTIVE-EXPIRE 2", &srv.Timers.ActiveExpire, true},
+		{"DEBUG ALLOCSIZE-SLOTS-ASSERT 2", &srv.Timers.Checked, true},
+		{"DEBUG KEYSIZES-HIST-ASSERT 0", &srv.Timers.Checked, false},
 	} {
 		enginetest.Must(t, srv, test.line+" -> OK")
 		srv.Locked(func() {

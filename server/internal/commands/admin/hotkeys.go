@@ -34,13 +34,13 @@ func hotkeysStart(c *engine.Call) {
 		}
 	}
 	srv := c.Engine
-	if srv.HotKeys != nil && srv.HotKeys.Active(srv.At) {
+	if srv.Stats.HotKeys != nil && srv.Stats.HotKeys.Active(srv.Turn.At) {
 		c.Fail("ERR hotkey tracking session already in progress")
 	}
 	if !c.OK() {
 		return
 	}
-	srv.HotKeys = metrics.NewHotKeys(o, srv.At, process.CPUTime)
+	srv.Stats.HotKeys = metrics.NewHotKeys(o, srv.Turn.At, process.CPUTime)
 	c.Reply.OK()
 }
 
@@ -99,21 +99,21 @@ func hotkeysSlots(c *engine.Call, o *metrics.HotKeysOptions) {
 }
 
 func hotkeysStop(c *engine.Call) {
-	s := c.Engine.HotKeys
-	if s == nil || !s.Active(c.Engine.At) {
+	s := c.Engine.Stats.HotKeys
+	if s == nil || !s.Active(c.Engine.Turn.At) {
 		c.Reply.Null()
 		return
 	}
-	s.Stop(c.Engine.At)
+	s.Stop(c.Engine.Turn.At)
 	c.Reply.OK()
 }
 
 func hotkeysReset(c *engine.Call) {
-	if s := c.Engine.HotKeys; s != nil && s.Active(c.Engine.At) {
+	if s := c.Engine.Stats.HotKeys; s != nil && s.Active(c.Engine.Turn.At) {
 		c.Reply.Error("ERR hotkey tracking session in progress, stop tracking first")
 		return
 	}
-	c.Engine.HotKeys = nil
+	c.Engine.Stats.HotKeys = nil
 	c.Reply.OK()
 }
 
@@ -124,7 +124,7 @@ type field struct {
 }
 
 func hotkeysGet(c *engine.Call) {
-	srv, s := c.Engine, c.Engine.HotKeys
+	srv, s := c.Engine, c.Engine.Stats.HotKeys
 	if s == nil {
 		c.Reply.Null()
 		return
@@ -141,7 +141,7 @@ func hotkeysGet(c *engine.Call) {
 			}
 		}})
 	}
-	active := s.Active(srv.At)
+	active := s.Active(srv.Turn.At)
 	number("tracking-active", btoi(active))
 	number("sample-ratio", s.Sample)
 	fields = append(fields, field{"selected-slots", func() { writeSlots(c, s) }})
@@ -160,7 +160,7 @@ func hotkeysGet(c *engine.Call) {
 	}
 	number("net-bytes-all-commands-all-slots", s.All.Bytes)
 	number("collection-start-time-unix-ms", s.Start.UnixMilli())
-	number("collection-duration-ms", s.Lasted(srv.At).Milliseconds())
+	number("collection-duration-ms", s.Lasted(srv.Turn.At).Milliseconds())
 	if s.CPU != nil {
 		system, user := s.Processor()
 		number("total-cpu-time-user-ms", user.Milliseconds())
@@ -214,8 +214,8 @@ func writeSlots(c *engine.Call, s *metrics.HotKeys) {
 
 func infoHotkeys(srv *engine.Engine, t *metrics.Text) {
 	t.Title("Hotkeys")
-	if s := srv.HotKeys; s != nil {
-		t.Int("hotkeys-tracking-active", btoi(s.Active(srv.At)))
+	if s := srv.Stats.HotKeys; s != nil {
+		t.Int("hotkeys-tracking-active", btoi(s.Active(srv.Turn.At)))
 		t.Int("hotkeys-cmd-cpu-time", s.Sampled.Time.Milliseconds())
 	}
 }

@@ -98,26 +98,26 @@ func infoServer(srv *engine.Engine, t *metrics.Text) {
 	t.Int("goroutines", int64(runtime.NumGoroutine()))
 	t.Int("process_id", int64(os.Getpid()))
 	t.Field("process_supervised", supervisor(srv))
-	t.Field("run_id", srv.RunID)
+	t.Field("run_id", srv.Identity.RunID)
 	port := srv.Config.Port
 	if port == 0 {
 		port = srv.Config.TLSPort
 	}
 	t.Int("tcp_port", port)
-	t.Int("server_time_usec", srv.At.UnixMicro())
-	uptime := int64(srv.At.Sub(srv.Start).Seconds())
+	t.Int("server_time_usec", srv.Turn.At.UnixMicro())
+	uptime := int64(srv.Turn.At.Sub(srv.Identity.Start).Seconds())
 	t.Int("uptime_in_seconds", uptime)
 	t.Int("uptime_in_days", uptime/(24*3600))
 	srv.InfoClock(t)
 	t.Field("hz", srv.Config.Hz())
 	t.Field("configured_hz", srv.Config.Hz())
-	t.Int("lru_clock", srv.At.Unix()&(1<<24-1))
+	t.Int("lru_clock", srv.Turn.At.Unix()&(1<<24-1))
 	executable, _ := os.Executable() // empty if unknown
 	t.Field("executable", executable)
-	t.Field("config_file", srv.ConfigFile)
+	t.Field("config_file", srv.Identity.ConfigFile)
 	t.Int("io_threads_active", 0)
 	t.Field("availability_zone", srv.Config.AvailabilityZone())
-	if left, waits := srv.StopsIn(); waits {
+	if left, waits := srv.Ending.StopsIn(); waits {
 		t.Int("shutdown_in_milliseconds", left.Milliseconds())
 	}
 	n := 0
@@ -186,16 +186,16 @@ func multiplexing() string {
 func infoClients(srv *engine.Engine, t *metrics.Text) {
 	connected, input, output := 0, 0, 0
 	watching, subscribed := int64(0), int64(0)
-	for _, s := range srv.Sessions {
+	for _, s := range srv.Clients.Sessions {
 		if s.End == engine.Killed {
 			continue
 		}
 		connected++
 		watching += btoi(s.Watches() > 0)
 		subscribed += btoi(s.Subscribed())
-		used, free := s.InputBuffer()
+		used, free := s.Peer.InputBuffer()
 		input = max(input, used+free)
-		output = max(output, s.Out.Cap()+s.Sealed+int(s.Unsent.Load()))
+		output = max(output, s.Out.Cap()+s.Queue.Sealed+int(s.Queue.Unsent.Load()))
 	}
 	t.Title("Clients")
 	t.Int("connected_clients", int64(connected))
@@ -203,26 +203,26 @@ func infoClients(srv *engine.Engine, t *metrics.Text) {
 	t.Int("maxclients", srv.Config.Maxclients)
 	t.Int("client_recent_max_input_buffer", int64(input))
 	t.Int("client_recent_max_output_buffer", int64(output))
-	t.Int("blocked_clients", int64(srv.BlockedClients))
+	t.Int("blocked_clients", int64(srv.Stats.BlockedClients))
 	t.Int("tracking_clients", int64(srv.Tracking.Clients()))
 	t.Int("pubsub_clients", subscribed)
 	t.Int("watching_clients", watching)
-	t.Int("clients_in_timeout_table", int64(len(srv.Deadlines)))
-	t.Int("total_watched_keys", int64(len(srv.Watched)))
-	t.Int("total_blocking_keys", int64(len(srv.Waiting)))
-	t.Int("total_blocking_keys_on_nokey", int64(srv.KeysAwaited()))
+	t.Int("clients_in_timeout_table", int64(len(srv.Waits.Deadlines)))
+	t.Int("total_watched_keys", int64(len(srv.Waits.Watched)))
+	t.Int("total_blocking_keys", int64(len(srv.Waits.Waiting)))
+	t.Int("total_blocking_keys_on_nokey", int64(srv.Waits.KeysAwaited()))
 	infoPause(srv, t)
 }
 
 // infoPause writes the fields of Valkey about CLIENT PAUSE and FAILOVER.
 func infoPause(srv *engine.Engine, t *metrics.Text) {
 	reason, actions, left := "none", "none", int64(0)
-	if srv.PausedUntil != 0 {
-		reason, actions, left = "client_pause", "write", max(0, srv.PausedUntil-srv.Keys.Now())
+	if srv.Pauses.Until != 0 {
+		reason, actions, left = "client_pause", "write", max(0, srv.Pauses.Until-srv.Keys.Now())
 		if state := srv.Replication.Status().Failover; state != "" && state != "no-failover" {
 			reason = "failover_in_progress"
 		}
-		if srv.PausesAll() {
+		if srv.Pauses.All() {
 			actions = "all"
 		}
 	}
@@ -237,7 +237,7 @@ func infoMemory(srv *engine.Engine, t *metrics.Text) {
 	t.Size("used_memory", m.used)
 	t.Size("used_memory_rss", m.RSS)
 	t.Size("used_memory_peak", m.peak)
-	t.Int("used_memory_peak_time", srv.PeakedAt.Unix())
+	t.Int("used_memory_peak_time", srv.Stats.PeakedAt.Unix())
 	t.Field("used_memory_peak_perc", fmt.Sprintf("%.2f%%", 100*metrics.Ratio(m.used, m.peak)))
 	t.Int("used_memory_overhead", m.overhead())
 	t.Int("used_memory_startup", m.startup)
@@ -270,7 +270,7 @@ func infoMemory(srv *engine.Engine, t *metrics.Text) {
 	t.Int("rss_overhead_bytes", m.RSS-m.Resident)
 	t.Fixed("mem_fragmentation_ratio", metrics.Ratio(m.RSS, m.used), 2)
 	t.Int("mem_fragmentation_bytes", m.RSS-m.used)
-	t.Int("mem_not_counted_for_evict", srv.MemoryState.Exempt)
+	t.Int("mem_not_counted_for_evict", srv.Memory.Exempt)
 	buffers := srv.Replication.Status()
 	t.Int("mem_replication_backlog", buffers.BufferBytes-buffers.OutputBytes)
 	t.Int("mem_total_replication_buffers", buffers.BufferBytes)
@@ -288,68 +288,68 @@ func infoMemory(srv *engine.Engine, t *metrics.Text) {
 // clients.
 func infoThreads(srv *engine.Engine, t *metrics.Text) {
 	t.Title("Threads")
-	t.Field("io_thread_0", fmt.Sprintf("clients=%d,reads=%d,writes=%d", len(srv.Sessions), srv.Reads.Load(), srv.Writes.Load()))
+	t.Field("io_thread_0", fmt.Sprintf("clients=%d,reads=%d,writes=%d", len(srv.Clients.Sessions), srv.Stats.Reads.Load(), srv.Stats.Writes.Load()))
 }
 
 func infoStats(srv *engine.Engine, t *metrics.Text) {
 	commands, input, output, turned := srv.Rates()
 	t.Title("Stats")
-	t.Int("total_connections_received", srv.Connections)
-	t.Int("total_commands_processed", srv.Commands)
+	t.Int("total_connections_received", srv.Stats.Connections)
+	t.Int("total_commands_processed", srv.Stats.Commands)
 	t.Int("instantaneous_ops_per_sec", int64(commands))
-	t.Int("total_net_input_bytes", srv.Input.Load())
-	t.Int("total_net_output_bytes", srv.Output.Load())
+	t.Int("total_net_input_bytes", srv.Stats.Input.Load())
+	t.Int("total_net_output_bytes", srv.Stats.Output.Load())
 	t.Zeros("total_net_repl_input_bytes", "total_net_repl_output_bytes")
 	t.Fixed("instantaneous_input_kbps", input/1024, 2)
 	t.Fixed("instantaneous_output_kbps", output/1024, 2)
 	t.Fixed("instantaneous_input_repl_kbps", 0, 2)
 	t.Fixed("instantaneous_output_repl_kbps", 0, 2)
-	t.Int("rejected_connections", srv.Rejected.Load())
+	t.Int("rejected_connections", srv.Stats.Rejected.Load())
 	syncs := srv.Replication.Status()
 	t.Int("sync_full", syncs.FullSyncs)
 	t.Int("sync_partial_ok", syncs.PartialSyncs)
 	t.Int("sync_partial_err", syncs.PartialRefused)
-	t.Int("expired_subkeys", srv.ExpiredMembers)
-	t.Int("expired_subkeys_active", srv.SweptMembers)
-	t.Int("expired_fields", srv.ExpiredMembers) // as Valkey names them
-	t.Int("expired_keys", srv.ExpiredKeys)
-	t.Int("expired_keys_active", srv.SweptKeys)
+	t.Int("expired_subkeys", srv.Stats.ExpiredMembers)
+	t.Int("expired_subkeys_active", srv.Stats.SweptMembers)
+	t.Int("expired_fields", srv.Stats.ExpiredMembers) // as Valkey names them
+	t.Int("expired_keys", srv.Stats.ExpiredKeys)
+	t.Int("expired_keys_active", srv.Stats.SweptKeys)
 	t.Fixed("expired_stale_perc", 0, 2)
 	t.Int("expired_time_cap_reached_count", 0)
-	t.Int("expire_cycle_cpu_milliseconds", srv.SweepTime.Milliseconds())
-	t.Field("expire_lag_percentiles_usec", percentilesOf(&srv.ExpiryLag, 50, 99, 99.9))
-	t.Field("expire_lag_histogram_usec", histogramOf(&srv.ExpiryLag))
+	t.Int("expire_cycle_cpu_milliseconds", srv.Stats.SweepTime.Milliseconds())
+	t.Field("expire_lag_percentiles_usec", percentilesOf(&srv.Stats.ExpiryLag, 50, 99, 99.9))
+	t.Field("expire_lag_histogram_usec", histogramOf(&srv.Stats.ExpiryLag))
 	exceeded, exceeding := srv.Exceeding()
-	t.Int("evicted_keys", srv.EvictedKeys)
-	t.Int("evicted_clients", srv.EvictedClients)
+	t.Int("evicted_keys", srv.Stats.EvictedKeys)
+	t.Int("evicted_clients", srv.Stats.EvictedClients)
 	t.Int("evicted_scripts", srv.Scripting.Cache.Evicted())
 	t.Int("total_eviction_exceeded_time", exceeded.Milliseconds())
 	t.Int("current_eviction_exceeded_time", exceeding.Milliseconds())
 	t.Int("keyspace_hits", srv.Hits())
-	t.Int("keyspace_misses", srv.KeyspaceMisses)
-	t.Int("apart_commands_processed", srv.ApartCommands) // by the console: in no other statistics
-	t.Int("apart_error_replies", srv.ApartErrors)
-	t.Int("pubsub_channels", int64(srv.PubSub.Len(subscription.Channels)))
-	t.Int("pubsub_patterns", int64(srv.PubSub.Len(subscription.Patterns)))
-	t.Int("pubsubshard_channels", int64(srv.PubSub.Len(subscription.Shards)))
+	t.Int("keyspace_misses", srv.Stats.KeyspaceMisses)
+	t.Int("apart_commands_processed", srv.Stats.ApartCommands) // by the console: in no other statistics
+	t.Int("apart_error_replies", srv.Stats.ApartErrors)
+	t.Int("pubsub_channels", int64(srv.PubSub.Table.Len(subscription.Channels)))
+	t.Int("pubsub_patterns", int64(srv.PubSub.Table.Len(subscription.Patterns)))
+	t.Int("pubsubshard_channels", int64(srv.PubSub.Table.Len(subscription.Shards)))
 	t.Zeros("latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys",
 		"active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses",
 		"total_active_defrag_time", "current_active_defrag_time")
 	t.Int("tracking_total_keys", int64(srv.Tracking.Keys()))
 	t.Int("tracking_total_items", int64(srv.Tracking.Items()))
 	t.Int("tracking_total_prefixes", int64(srv.Tracking.Prefixes()))
-	t.Int("unexpected_error_replies", srv.UnexpectedErrors)
-	t.Int("total_error_replies", srv.ErrorReplies)
+	t.Int("unexpected_error_replies", srv.Stats.UnexpectedErrors)
+	t.Int("total_error_replies", srv.Stats.ErrorReplies)
 	t.Int("dump_payload_sanitizations", 0)
-	t.Int("total_reads_processed", srv.Reads.Load())
-	t.Int("total_writes_processed", srv.Writes.Load())
+	t.Int("total_reads_processed", srv.Stats.Reads.Load())
+	t.Int("total_writes_processed", srv.Stats.Writes.Load())
 	t.Zeros("io_threaded_reads_processed", "io_threaded_writes_processed", "io_threaded_total_prefetch_batches", "io_threaded_total_prefetch_entries")
-	t.Int("client_query_buffer_limit_disconnections", srv.QueryLimitDisconnections.Load())
-	t.Int("client_output_buffer_limit_disconnections", srv.OutputLimitDisconnections)
+	t.Int("client_query_buffer_limit_disconnections", srv.Stats.QueryLimitDisconnections.Load())
+	t.Int("client_output_buffer_limit_disconnections", srv.Stats.OutputLimitDisconnections)
 	t.Zeros("reply_buffer_shrinks", "reply_buffer_expands") // buffers of replies belong to turns, not to clients
-	t.Int("eventloop_cycles", srv.Turns)
-	t.Int("eventloop_duration_sum", srv.TurnTime.Microseconds())
-	t.Int("eventloop_duration_cmd_sum", srv.CommandTime.Microseconds())
+	t.Int("eventloop_cycles", srv.Stats.Turns)
+	t.Int("eventloop_duration_sum", srv.Stats.TurnTime.Microseconds())
+	t.Int("eventloop_duration_cmd_sum", srv.Stats.CommandTime.Microseconds())
 	t.Int("instantaneous_eventloop_cycles_per_sec", int64(turned.PerSecond))
 	t.Int("instantaneous_eventloop_duration_usec", turned.Mean.Microseconds())
 	t.Int("acl_access_denied_auth", srv.ACL.Denials[acl.DeniedAuth])
@@ -368,9 +368,9 @@ func infoReplication(srv *engine.Engine, t *metrics.Text) {
 	} else {
 		t.Field("role", "master")
 	}
-	if to := srv.ForwardsTo(); to != "" {
+	if to := srv.Forwarding.To(); to != "" {
 		t.Field("forward_to", to)
-		t.Int("forwarded_commands", srv.Forwarded)
+		t.Int("forwarded_commands", srv.Forwarding.Forwarded)
 	}
 	t.Int("connected_slaves", int64(len(now.Replicas)))
 	if srv.Config.MinReplicas > 0 && srv.Config.MinReplicasMaxLag > 0 {
@@ -380,12 +380,12 @@ func infoReplication(srv *engine.Engine, t *metrics.Text) {
 		t.Field("slave"+strconv.Itoa(i), fmt.Sprintf("ip=%s,port=%d,state=%s,offset=%d,lag=%d,io-thread=0", r.Host, r.Port, r.State, r.Offset, r.Lag))
 	}
 	t.Field("master_failover_state", cmp.Or(now.Failover, "no-failover"))
-	t.Field("master_replid", srv.ReplID)
-	t.Field("master_replid2", srv.ReplID2)
+	t.Field("master_replid", srv.Identity.ReplID)
+	t.Field("master_replid2", srv.Identity.ReplID2)
 	t.Int("master_repl_offset", now.Offset)
 	second := int64(-1)
-	if srv.Repl2End >= 0 {
-		second = srv.Repl2End + 1 // INFO counts from 1
+	if srv.Identity.Repl2End >= 0 {
+		second = srv.Identity.Repl2End + 1 // INFO counts from 1
 	}
 	t.Int("second_repl_offset", second)
 	t.Int("repl_backlog_active", btoi(now.BacklogSize != 0))
@@ -449,7 +449,7 @@ func infoCPU(srv *engine.Engine, t *metrics.Text) {
 	// Commands run on whichever thread the Go runtime chooses, so that of all threads.
 	t.Fixed("used_cpu_sys_main_thread", system.Seconds(), 6)
 	t.Fixed("used_cpu_user_main_thread", user.Seconds(), 6)
-	t.Fixed("used_active_time_main_thread", srv.TurnTime.Seconds(), 6)
+	t.Fixed("used_active_time_main_thread", srv.Stats.TurnTime.Seconds(), 6)
 }
 
 func infoModules(srv *engine.Engine, t *metrics.Text) { t.Title("Modules") }
@@ -469,8 +469,8 @@ func infoCommandstats(srv *engine.Engine, t *metrics.Text) {
 
 func infoErrorstats(srv *engine.Engine, t *metrics.Text) {
 	t.Title("Errorstats")
-	for _, code := range slices.Sorted(maps.Keys(srv.Errors)) {
-		t.Field("errorstat_"+code, "count="+strconv.FormatInt(srv.Errors[code], 10))
+	for _, code := range slices.Sorted(maps.Keys(srv.Stats.Errors)) {
+		t.Field("errorstat_"+code, "count="+strconv.FormatInt(srv.Stats.Errors[code], 10))
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 func latencyLatest(c *engine.Call) {
-	events := c.Engine.Latency.Events
+	events := c.Engine.Stats.Latency.Events
 	c.Reply.Array(len(events))
 	for _, name := range slices.Sorted(maps.Keys(events)) {
 		s := events[name]
@@ -24,7 +24,7 @@ func latencyLatest(c *engine.Call) {
 }
 
 func latencyHistory(c *engine.Call) {
-	s := c.Engine.Latency.Events[c.String()]
+	s := c.Engine.Stats.Latency.Events[c.String()]
 	if s == nil {
 		c.Reply.Array(0)
 		return
@@ -38,7 +38,7 @@ func latencyHistory(c *engine.Call) {
 }
 
 func latencyReset(c *engine.Call) {
-	l := &c.Engine.Latency
+	l := &c.Engine.Stats.Latency
 	n := 0
 	if !c.More() {
 		n = len(l.Events)
@@ -56,12 +56,12 @@ func latencyReset(c *engine.Call) {
 
 func latencyGraph(c *engine.Call) {
 	name := c.String()
-	s := c.Engine.Latency.Events[name]
+	s := c.Engine.Stats.Latency.Events[name]
 	if s == nil {
 		c.Reply.Error("ERR No samples available for event '" + engine.UntilNUL([]byte(name)) + "'")
 		return
 	}
-	c.Reply.Verbatim("txt", s.Graph(name, c.Engine.At.Unix()))
+	c.Reply.Verbatim("txt", s.Graph(name, c.Engine.Turn.At.Unix()))
 }
 
 func latencyDoctor(c *engine.Call) {
@@ -76,7 +76,7 @@ func latencyReport(srv *engine.Engine) string {
 		return "No events are recorded: latency-monitor-threshold is 0. CONFIG SET latency-monitor-threshold 100 records those " +
 			"that take 100 ms or longer.\n"
 	}
-	events := srv.Latency.Events
+	events := srv.Stats.Latency.Events
 	if len(events) == 0 {
 		return fmt.Sprintf("No event has taken %d ms or longer.\n", threshold)
 	}
@@ -84,7 +84,7 @@ func latencyReport(srv *engine.Engine) string {
 	fmt.Fprintf(&b, "Events of %d ms or longer:\n", threshold)
 	for _, name := range slices.Sorted(maps.Keys(events)) {
 		s := events[name]
-		average, deviation, period := s.Summary(srv.At.Unix())
+		average, deviation, period := s.Summary(srv.Turn.At.Unix())
 		fmt.Fprintf(&b, "  %s: %d samples, mean %d ms, mean deviation %d ms, one every %.2f s; longest of all %d ms\n",
 			name, len(s.Samples), average, deviation, period, s.Max)
 	}

@@ -47,11 +47,11 @@ type memory struct {
 }
 
 func measureMemory(srv *engine.Engine) memory {
-	m := memory{HeapState: engine.ReadHeap(), startup: srv.StartMemory, clients: srv.ClientsMemory()}
-	srv.MemoryState.NonKeyBytesAt = time.Time{}
+	m := memory{HeapState: engine.ReadHeap(), startup: srv.Identity.StartMemory, clients: srv.Clients.Memory()}
+	srv.Memory.NonKeyBytesAt = time.Time{}
 	m.used = srv.InUse()
-	srv.NotePeak(m.used)
-	m.peak = srv.PeakMemory
+	srv.Stats.NotePeak(m.used, srv.Turn.At)
+	m.peak = srv.Stats.PeakMemory
 	for i := range srv.Keys.Len() {
 		db := srv.Keys.DB(i)
 		table, expiries := db.Overhead()
@@ -173,7 +173,7 @@ func memoryStats(c *engine.Call) {
 
 func memoryDoctor(c *engine.Call) {
 	m := measureMemory(c.Engine)
-	c.Reply.Verbatim("txt", m.report(int64(len(c.Engine.Sessions))))
+	c.Reply.Verbatim("txt", m.report(int64(len(c.Engine.Clients.Sessions))))
 }
 
 // report is the text of MEMORY DOCTOR: the findings, each with its consequence. A server

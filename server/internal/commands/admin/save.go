@@ -148,7 +148,7 @@ func infoPersistence(srv *engine.Engine, t *metrics.Text) {
 	now, replication := k.Status(), srv.Replication.Status()
 	t.Title("Persistence")
 	t.Int("loading", btoi(k.Loading != nil))
-	t.Int("async_loading", btoi(srv.Replacing))
+	t.Int("async_loading", btoi(srv.Replica.Replacing))
 	t.Zeros("current_cow_peak", "current_cow_size", "current_cow_size_age")
 	t.Fixed("current_fork_perc", 0, 2)
 	t.Int("current_save_keys_processed", int64(now.Rewritten))

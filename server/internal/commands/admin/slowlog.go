@@ -93,13 +93,13 @@ func slowlogGet(c *engine.Call) {
 		count = readCount(c)
 	}
 	if c.OK() {
-		showLog(c, &c.Engine.Slow, count)
+		showLog(c, &c.Engine.Stats.Slow, count)
 	}
 }
 
-func slowlogLen(c *engine.Call) { c.Reply.Int(int64(len(c.Engine.Slow.Entries))) }
+func slowlogLen(c *engine.Call) { c.Reply.Int(int64(len(c.Engine.Stats.Slow.Entries))) }
 
 func slowlogReset(c *engine.Call) {
-	c.Engine.Slow.Entries = nil
+	c.Engine.Stats.Slow.Entries = nil
 	c.Reply.OK()
 }

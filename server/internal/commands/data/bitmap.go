@@ -64,7 +64,7 @@ func bitOffset(c *engine.Call, width int64) int64 {
 	if hash {
 		n *= width // overflows as in Redis
 	}
-	if !ok || n < 0 || n>>3 >= c.Engine.Config.ProtoMaxBulk {
+	if !ok || n < 0 || n>>3 >= c.Config().ProtoMaxBulk {
 		c.Fail(errBitOffset)
 		return 0
 	}

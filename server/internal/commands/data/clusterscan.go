@@ -14,7 +14,7 @@ import (
 // is one of the cluster. Of a cursor of another node, or of this one before a restart, N has no meaning:
 // the iteration begins again.
 func clusterscan(c *engine.Call) {
-	if !c.Engine.Config.ClusterEnabled {
+	if !c.Config().ClusterEnabled {
 		c.Reply.Error(engine.ErrNoCluster)
 		return
 	}
@@ -32,7 +32,7 @@ func clusterscan(c *engine.Call) {
 	if !c.OK() {
 		return
 	}
-	node, tag, at := c.Engine.RunID[:6], "{}", uint64(0)
+	node, tag, at := c.RunID()[:6], "{}", uint64(0)
 	if text == "0" {
 		if o.slotted {
 			tag = slotTag(o.slot)

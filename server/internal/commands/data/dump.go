@@ -69,16 +69,6 @@ func DumpCommands() []engine.Command {
 	}
 }
 
-// Codec returns the codec of Redis's format.
-func Codec(srv *engine.Engine) *rdb.Codec {
-	if srv.RDB == nil {
-		srv.RDB = rdb.NewCodec(&srv.Keys.Limits)
-	}
-	srv.RDB.Uncompressed = !srv.Config.Compression
-	srv.RDB.AnyVersion = srv.Config.RDBVersionCheck == "relaxed"
-	return srv.RDB
-}
-
 func dump(c *engine.Call) {
 	key := c.Bytes()
 	e := c.DB.Get(key)
@@ -86,7 +76,7 @@ func dump(c *engine.Call) {
 		c.Reply.Null()
 		return
 	}
-	c.Reply.Bulk(Codec(c.Engine).AppendPayload(nil, e.Value()))
+	c.Reply.Bulk(c.Codec().AppendPayload(nil, e.Value()))
 }
 
 // restoreOptions are the options of RESTORE.
@@ -136,7 +126,7 @@ func restore(c *engine.Call) {
 	if !c.OK() {
 		return
 	}
-	value, err := Codec(c.Engine).Payload(payload)
+	value, err := c.Codec().Payload(payload)
 	switch {
 	case errors.Is(err, rdb.ErrChecksum):
 		c.Reply.Error("ERR DUMP payload version or checksum are wrong")
@@ -152,7 +142,7 @@ func restore(c *engine.Call) {
 	}
 	c.Reply.OK()
 	if deadline != 0 && c.Past(deadline) {
-		c.Engine.ExpiredKeys++
+		c.CountExpired(1, 0)
 		if deleted {
 			c.Changed(key, engine.ClassGeneric, "del")
 		}
@@ -163,9 +153,9 @@ func restore(c *engine.Call) {
 		e = c.SetDeadline(e, deadline)
 	}
 	switch {
-	case c.Engine.Keys.Frequency.On:
+	case c.Keys().Frequency.On:
 		if o.freq >= 0 {
-			c.Engine.Keys.SetFrequent(e, uint8(o.freq))
+			c.Keys().SetFrequent(e, uint8(o.freq))
 		}
 	case o.idle >= 0:
 		e.SetAccess(c.Now() - min(o.idle, math.MaxInt64/1000)*1000)
@@ -330,7 +320,7 @@ func (m *migration) commands(c *engine.Call, keys [][]byte, nc net.Conn) []byte 
 		if e.Deadline() != 0 {
 			ttl = max(e.Deadline()-c.Now(), 1)
 		}
-		args := [][]byte{[]byte("RESTORE"), key, strconv.AppendInt(nil, ttl, 10), Codec(c.Engine).AppendPortable(nil, e.Value())}
+		args := [][]byte{[]byte("RESTORE"), key, strconv.AppendInt(nil, ttl, 10), c.Codec().AppendPortable(nil, e.Value())}
 		if m.replace {
 			args = append(args, []byte("REPLACE"))
 		}

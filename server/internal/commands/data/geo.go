@@ -349,7 +349,7 @@ func (g *geoSearch) storeOption(c *engine.Call) bool {
 
 // noPoint is the error for a member that is no place.
 func noPoint(c *engine.Call, member []byte) string {
-	return c.Engine.Config.Words("ERR could not decode requested zset member", "ERR member "+engine.Clip(member, len(member))+" does not exist")
+	return c.Config().Words("ERR could not decode requested zset member", "ERR member "+engine.Clip(member, len(member))+" does not exist")
 }
 
 // shapeOption reads the centre and the shape of GEOSEARCH. Redis looks up the
@@ -465,7 +465,7 @@ func geosearchWith(c *engine.Call, g *geoSearch) {
 	case !g.fromMember && !g.fromPoint:
 		c.Fail("ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for " + name)
 	case !g.byRadius && !g.byBox:
-		c.Fail("ERR exactly one of " + c.Engine.Config.Words("BYRADIUS and BYBOX", "BYRADIUS, BYBOX and BYPOLYGON") + " can be specified for " + name)
+		c.Fail("ERR exactly one of " + c.Config().Words("BYRADIUS and BYBOX", "BYRADIUS, BYBOX and BYPOLYGON") + " can be specified for " + name)
 	}
 	g.run(c, s, "geosearchstore")
 }

@@ -83,7 +83,7 @@ func hgetex(c *engine.Call) {
 	if x.read(c); !c.OK() {
 		return
 	}
-	if h != nil && (x.set || x.keep) && !c.Engine.Config.Valkey() {
+	if h != nil && (x.set || x.keep) && !c.Config().Valkey() {
 		h.MarkTimed()
 	}
 	var set, persisted, removed [][]byte
@@ -111,7 +111,7 @@ func hgetex(c *engine.Call) {
 }
 
 func hgetexArgs(c *engine.Call) (x memberExpiry, fields [][]byte) {
-	if c.Engine.Config.Valkey() {
+	if c.Config().Valkey() {
 		var o fieldOptions
 		fields = o.args(c, 1, "PERSIST", func() bool { return false })
 		return o.memberExpiry, fields
@@ -176,7 +176,7 @@ type hsetexOptions struct {
 
 // hsetexArgs reads the arguments after the key. As in Redis, each is checked where it stands.
 func hsetexArgs(c *engine.Call) (o hsetexOptions) {
-	if c.Engine.Config.Valkey() {
+	if c.Config().Valkey() {
 		return hsetexArgsOfValkey(c)
 	}
 	for c.More() {
@@ -242,7 +242,7 @@ func hsetex(c *engine.Call) {
 	if h == nil {
 		h, _ = engine.Create[keyspace.Hash](c, key)
 	}
-	if x.set && !c.Engine.Config.Valkey() {
+	if x.set && !c.Config().Valkey() {
 		h.MarkTimed()
 	}
 	for i := 0; i < len(pairs); i += 2 {
@@ -263,7 +263,7 @@ func hsetex(c *engine.Call) {
 	changedMembers(c, key, engine.ClassHash, "hset", fields)
 	switch {
 	case x.past(c):
-		if c.Engine.Config.Valkey() {
+		if c.Config().Valkey() {
 			changedMembers(c, key, engine.ClassHash, "hexpire", fields)
 		}
 		k := timedHash()

@@ -24,13 +24,13 @@ func himportPrepare(c *engine.Call) {
 		c.Reply.Error("ERR duplicate field name in fieldset")
 		return
 	}
-	c.Session.SetFieldset(string(name), set)
+	c.SetFieldset(string(name), set)
 	c.Reply.OK()
 }
 
 func himportSet(c *engine.Call) {
 	key, name, values := c.Bytes(), c.Bytes(), c.Rest()
-	fields := c.Session.Fieldset(name)
+	fields := c.Fieldset(name)
 	switch {
 	case fields == nil:
 		c.Reply.Error("ERR no such fieldset")
@@ -59,10 +59,10 @@ func himportSet(c *engine.Call) {
 
 func himportDiscard(c *engine.Call) {
 	n := int64(0)
-	if c.Session.DropFieldset(c.Bytes()) {
+	if c.DropFieldset(c.Bytes()) {
 		n = 1
 	}
 	c.Reply.Int(n)
 }
 
-func himportDiscardall(c *engine.Call) { c.Reply.Int(int64(c.Session.DropFieldsets())) }
+func himportDiscardall(c *engine.Call) { c.Reply.Int(int64(c.DropFieldsets())) }

@@ -16,7 +16,7 @@ const errFieldCount = "ERR numfields should be greater than 0 and match the prov
 // asValkey reports whether errors and events are those of Valkey. It has no deadlines of members
 // of sorted sets.
 func (k *timedKind) asValkey(c *engine.Call) bool {
-	return k.class == engine.ClassHash && c.Engine.Config.Valkey()
+	return k.class == engine.ClassHash && c.Config().Valkey()
 }
 
 // lastFields reads a number n and n*width arguments, the last ones. bad is the error for a

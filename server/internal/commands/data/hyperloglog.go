@@ -137,7 +137,7 @@ func pfadd(c *engine.Call) {
 			edited = append(make([]byte, 0, len(b)+64), b...)
 		}
 		var err error
-		if edited, _, err = hyperloglog.Raise(edited, register, count, hllLimit(&c.Engine.Config)); err != nil {
+		if edited, _, err = hyperloglog.Raise(edited, register, count, hllLimit(c.Config())); err != nil {
 			c.Reply.Error(errCorruptedHLL)
 			return
 		}
@@ -237,7 +237,7 @@ func pfmerge(c *engine.Call) {
 	}
 	for register, count := range u {
 		if count > 0 && err == nil {
-			b, _, err = hyperloglog.Raise(b, register, count, hllLimit(&c.Engine.Config))
+			b, _, err = hyperloglog.Raise(b, register, count, hllLimit(c.Config()))
 		}
 	}
 	if err != nil {
@@ -340,7 +340,7 @@ func pfselftest(c *engine.Call) {
 	other := hyperloglog.New()
 	seed, checkpoint := c.Rand().Uint64(), uint64(1)
 	relative := 1.04 / math.Sqrt(hyperloglog.Registers)
-	limit := hllLimit(&c.Engine.Config)
+	limit := hllLimit(c.Config())
 	for i := uint64(1); i <= 10_000_000; i++ {
 		var element [8]byte
 		binary.LittleEndian.PutUint64(element[:], i^seed)

@@ -204,13 +204,13 @@ func KeyCommands() []engine.Command {
 // ReadDatabase reads the number of a database.
 func ReadDatabase(c *engine.Call) *keyspace.DB {
 	i := readInt32(c)
-	if c.Err() == "" && (i < 0 || i >= c.Engine.Keys.Len()) {
+	if c.Err() == "" && (i < 0 || i >= c.Keys().Len()) {
 		c.Fail("ERR DB index is out of range")
 	}
 	if c.Err() != "" {
 		return nil
 	}
-	return c.Engine.Keys.DB(i)
+	return c.Keys().DB(i)
 }
 
 // readInt32 reads an integer of 32 bits.
@@ -241,7 +241,7 @@ func copyCommand(c *engine.Call) {
 			c.Fail(protocol.ErrSyntax)
 		}
 	}
-	if c.Err() == "" && c.Engine.Config.OneDatabase() && to != c.DB {
+	if c.Err() == "" && c.Config().OneDatabase() && to != c.DB {
 		c.Fail("ERR Copying to another database is not allowed in cluster mode")
 	}
 	if c.Err() == "" && to == c.DB && string(source) == string(destination) {
@@ -284,7 +284,7 @@ func unlink(c *engine.Call) {
 		if e := c.DB.Peek(key); e != nil {
 			v := e.Value()
 			c.Drop(key)
-			c.Engine.ValueFreed(v)
+			c.Freed(v)
 			n++
 		}
 	}
@@ -482,7 +482,7 @@ func (o *keyScan) read(c *engine.Call) bool {
 	case c.Len() >= 2 && c.Is("TYPE"):
 		name := c.Bytes()
 		o.kind, o.typed = engine.Clip(name, len(name)), true
-		if _, known := keyspace.KindNamed(lowerASCII(o.kind)); !known && c.Engine.Config.Valkey() {
+		if _, known := keyspace.KindNamed(lowerASCII(o.kind)); !known && c.Config().Valkey() {
 			c.Fail("ERR unknown type name '" + o.kind + "'")
 		}
 	default:
@@ -509,11 +509,11 @@ func (o *keyScan) keys(c *engine.Call, cursor uint64) (next uint64, found []stri
 // lazyexpire-nested-arbitrary-keys wants that: their removal is no part of the transaction or
 // script that has not named them.
 func leaveExpired(c *engine.Call) (resume func()) {
-	if !c.Nested || c.Engine.Config.LazyExpireNested || c.Engine.PausedUntil != 0 {
+	if !c.Nested || c.Config().LazyExpireNested || c.Paused() {
 		return func() {}
 	}
-	c.Engine.Keys.Freeze()
-	return c.Engine.Keys.Thaw
+	c.Keys().Freeze()
+	return c.Keys().Thaw
 }
 
 // replyKeys replies a cursor and keys.
@@ -529,7 +529,7 @@ func replyKeys(c *engine.Call, cursor string, keys []string) {
 func randomkey(c *engine.Call) {
 	defer leaveExpired(c)()
 	e := c.DB.Random(c.Rand())
-	if e == nil && c.Engine.PausedUntil != 0 && c.DB.Len() == c.DB.Volatile() {
+	if e == nil && c.Paused() && c.DB.Len() == c.DB.Volatile() {
 		e = c.DB.AnyKey(c.Rand(), false) // as in Redis, which removes no expired keys meanwhile
 	}
 	if e == nil {
@@ -549,7 +549,7 @@ func typeCommand(c *engine.Call) {
 }
 
 func move(c *engine.Call) {
-	if c.Engine.Config.OneDatabase() && !c.NotClustered("move") {
+	if c.Config().OneDatabase() && !c.NotClustered("move") {
 		return
 	}
 	key, to := c.Bytes(), ReadDatabase(c)
@@ -612,7 +612,7 @@ func renameKey(c *engine.Call, nx bool) bool {
 // notices them, as zsetd does where no timer removes them.
 func dbsize(c *engine.Call) {
 	n := c.DB.Len()
-	if c.Engine.Sweeps() && !c.Engine.Keys.OnStandby() {
+	if c.Sweeps() && !c.Keys().OnStandby() {
 		expired, _ := c.DB.DueKeys()
 		n -= expired
 	}
@@ -628,13 +628,7 @@ func flush(c *engine.Call, dbs ...*keyspace.DB) {
 		return
 	}
 	lazily = lazily || !c.Nested // as Redis, where the client waits meanwhile
-	for _, db := range dbs {
-		c.Engine.Scope.Replacing(db, nil)
-		c.Engine.DatabaseFreed(db, lazily)
-		c.Engine.Changes += int64(db.Clear())
-	}
-	c.Engine.Collect()
-	c.Engine.Scope.Flushed()
+	c.Flush(lazily, dbs...)
 	c.Reply.OK()
 }
 
@@ -642,8 +636,8 @@ func flushdb(c *engine.Call) { flush(c, c.DB) }
 
 func flushall(c *engine.Call) {
 	var dbs []*keyspace.DB
-	for i := range c.Engine.Keys.Len() {
-		dbs = append(dbs, c.Engine.Keys.DB(i))
+	for i := range c.Keys().Len() {
+		dbs = append(dbs, c.Keys().DB(i))
 	}
 	flush(c, dbs...)
 }
@@ -654,18 +648,12 @@ func swapdb(c *engine.Call) {
 	}
 	i := c.IntIn(math.MinInt32, math.MaxInt32, "ERR invalid first DB index")
 	j := c.IntIn(math.MinInt32, math.MaxInt32, "ERR invalid second DB index")
-	if n := int64(c.Engine.Keys.Len()); i < 0 || i >= n || j < 0 || j >= n {
+	if n := int64(c.Keys().Len()); i < 0 || i >= n || j < 0 || j >= n {
 		c.Fail("ERR DB index is out of range")
 	}
 	if !c.OK() {
 		return
 	}
-	if i != j {
-		a, b := c.Engine.Keys.DB(int(i)), c.Engine.Keys.DB(int(j))
-		c.Engine.Scope.Replacing(a, b)
-		c.Engine.Scope.Replacing(b, a)
-		c.Engine.Keys.Swap(int(i), int(j))
-	}
-	c.Engine.Changes++
+	c.Swap(int(i), int(j))
 	c.Reply.OK()
 }

@@ -54,7 +54,7 @@ func longestCommon(c *engine.Call) {
 	if cells := (int64(len(a)) + 1) * (int64(len(b)) + 1); len(a) >= math.MaxUint32-1 || len(b) >= math.MaxUint32-1 {
 		c.Reply.Error("ERR String too long for LCS")
 		return
-	} else if cells > c.Engine.Config.ProtoMaxBulk/4 {
+	} else if cells > c.Config().ProtoMaxBulk/4 {
 		c.Reply.Error("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")
 		return
 	}

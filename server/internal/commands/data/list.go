@@ -285,8 +285,8 @@ func (m listMove) element(c *engine.Call, source, destination []byte) bool {
 	if _, ok = engine.Edit[sequence.List](c, destination); !ok {
 		return true
 	}
-	if c.Engine.Keys.Following() {
-		c.Engine.Keys.Note(keyspace.ChangeMove, c.DB.ID(), source, destination, m.how())
+	if c.Keys().Following() {
+		c.Keys().Note(keyspace.ChangeMove, c.DB.ID(), source, destination, m.how())
 	}
 	b := m.from.pop(src)
 	dst, _ := engine.Create[sequence.List](c, destination)

@@ -41,7 +41,7 @@ func TestSeries(t *testing.T) {
 			}
 			var got strings.Builder
 			for len(batch) > 0 {
-				if s.Stalled.Load() {
+				if s.Stall.Stalled.Load() {
 					srv.Advance(1e9)
 				}
 				done, out, _ := s.Turn(batch, nil)
@@ -61,7 +61,7 @@ func TestSeries(t *testing.T) {
 				stats += fmt.Sprintln(c.Name, st.Calls, st.Failed, st.Rejected, entered)
 			}
 		}
-		stats += fmt.Sprint(srv.Errors, srv.ErrorReplies, srv.Commands)
+		stats += fmt.Sprint(srv.Stats.Errors, srv.Stats.ErrorReplies, srv.Stats.Commands)
 		return replies, stats
 	}
 	replies, stats := run(true)

@@ -173,13 +173,13 @@ func memberDeadline(c *engine.Call, text []byte, unit engine.TimeUnit) int64 {
 		from = c.Now()
 	}
 	latest := int64(maxMemberTime)
-	if c.Engine.Config.Valkey() {
+	if c.Config().Valkey() {
 		latest = zset.MaxDeadline - 1
 	}
 	switch {
 	case c.Err() != "":
 	case n < 0:
-		c.Fail(c.Engine.Config.Words("ERR invalid expire time, must be >= 0", engine.InvalidExpire(c.Command.Name)))
+		c.Fail(c.Config().Words("ERR invalid expire time, must be >= 0", engine.InvalidExpire(c.Command.Name)))
 	case n > latest/factor || n*factor > latest-from:
 		c.Fail(engine.InvalidExpire(c.Command.Name))
 	}
@@ -269,7 +269,7 @@ func (k *timedKind) past(c *engine.Call, key []byte, removed [][]byte) {
 	event := k.removed
 	if k.asValkey(c) {
 		event = "hexpired"
-		c.Engine.ExpiredMembers += int64(len(removed))
+		c.CountExpired(0, len(removed))
 	}
 	changedMembers(c, key, k.class, event, removed)
 }

@@ -86,7 +86,7 @@ func (o *scanOptions) read(c *engine.Call) bool {
 		o.Pattern = scanPattern(c.Bytes())
 	case c.Is("NOVALUES"):
 		c.Fail("ERR NOVALUES option can only be used in HSCAN")
-	case c.Engine.Config.Valkey() && c.Is("NOSCORES"):
+	case c.Config().Valkey() && c.Is("NOSCORES"):
 		c.Fail("ERR NOSCORES option can only be used in ZSCAN")
 	default:
 		return false

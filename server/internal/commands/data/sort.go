@@ -72,7 +72,7 @@ func parseSortOptions(c *engine.Call, key []byte, readonly bool) sortOptions {
 			o.store, o.destination = true, c.Bytes()
 		case c.Len() >= 2 && c.Is("BY"):
 			o.by = c.Bytes()
-			if bytes.IndexByte(cString(o.by), '*') >= 0 && c.Engine.Cluster != nil && !inSlotOf(key, o.by) {
+			if bytes.IndexByte(cString(o.by), '*') >= 0 && c.Config().ClusterEnabled && !inSlotOf(key, o.by) {
 				c.Fail("ERR BY option of SORT denied in Cluster mode when keys formed by the pattern may be in different slots.")
 			}
 			if bytes.IndexByte(cString(o.by), '*') >= 0 && !c.ReadsAnyKey() {
@@ -83,7 +83,7 @@ func parseSortOptions(c *engine.Call, key []byte, readonly bool) sortOptions {
 			o.unsort = o.unsort || bytes.IndexByte(cString(o.by), '*') < 0
 		case c.Len() >= 2 && c.Is("GET"):
 			pattern := c.Bytes()
-			if c.Engine.Cluster != nil && string(pattern) != "#" && !inSlotOf(key, pattern) {
+			if c.Config().ClusterEnabled && string(pattern) != "#" && !inSlotOf(key, pattern) {
 				c.Fail("ERR GET option of SORT denied in Cluster mode when keys formed by the pattern may be in different slots.")
 			}
 			if !c.ReadsAnyKey() {
@@ -139,7 +139,7 @@ func sort(c *engine.Call, readonly bool) {
 	case *sequence.List:
 		items = o.ofList(v)
 	case *keyspace.Set:
-		if o.unsort && (o.store || c.Session.Script) {
+		if o.unsort && (o.store || c.OfScript) {
 			// Stored results, and those of scripts, must not depend on the order of
 			// a hash table.
 			o.unsort, o.by, o.alpha = false, nil, true
@@ -278,7 +278,7 @@ func (o *sortOptions) loadSortKeys(c *engine.Call, items []sortItem) bool {
 		}
 		if !o.alpha {
 			var ok bool
-			it.weight, ok = parseSortWeight(it.text, c.Engine.Config.Valkey())
+			it.weight, ok = parseSortWeight(it.text, c.Config().Valkey())
 			numbers = numbers && ok
 		} else if !o.store {
 			it.text = cString(it.text) // Redis compares C strings

@@ -614,7 +614,7 @@ func parseRepeatLimit(c *engine.Call) repeatLimit { return repeatLimit{c, c.Repl
 // tooLong replaces a reply that has exceeded the maximum length of a string by an
 // error.
 func (r repeatLimit) tooLong() bool {
-	if int64(r.c.Reply.Len()-r.mark) <= r.c.Engine.Config.ProtoMaxBulk {
+	if int64(r.c.Reply.Len()-r.mark) <= r.c.Config().ProtoMaxBulk {
 		return false
 	}
 	r.c.Reply.Truncate(r.mark)

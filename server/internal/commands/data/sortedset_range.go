@@ -90,7 +90,7 @@ func (o *zrangeOptions) bounds(c *engine.Call, lo, hi []byte) {
 			c.Fail(score.NotRange(lo, hi))
 			return
 		}
-		o.scores = r.At(c.Engine.Instant)
+		o.scores = r.At(c.Instant())
 	case byLex:
 		var ok, ok2 bool
 		o.members.Min, ok = lexBound(lo)

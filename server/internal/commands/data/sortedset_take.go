@@ -109,7 +109,7 @@ func (o *takeOptions) read(c *engine.Call) {
 
 // take takes elements from s, the value of key.
 func (o *takeOptions) take(c *engine.Call, key []byte, s *zset.Set) (taken []zset.Element) {
-	scores, n := o.scores.At(c.Engine.Instant), int(min(o.count, int64(s.Len())))
+	scores, n := o.scores.At(c.Instant()), int(min(o.count, int64(s.Len())))
 	event := "zpopmin"
 	switch {
 	case o.claim:

@@ -286,7 +286,7 @@ func set(c *engine.Call) {
 	var raw engine.RawTime
 	for c.More() {
 		switch {
-		case o.compare.given && c.Engine.Config.Valkey() && (c.Is("NX") || c.Is("XX")):
+		case o.compare.given && c.Config().Valkey() && (c.Is("NX") || c.Is("XX")):
 			c.Fail(protocol.ErrSyntax)
 		case !o.xx && c.Is("NX"):
 			o.nx = true
@@ -337,7 +337,7 @@ func setString(c *engine.Call, key, value []byte, o setOptions) {
 	}
 	switch {
 	case !done:
-	case o.Set && c.Past(o.Deadline) && c.Engine.Config.Valkey():
+	case o.Set && c.Past(o.Deadline) && c.Config().Valkey():
 		c.DropPast(key)
 	default:
 		store(c, key, value, e, o.Expiry)
@@ -356,7 +356,7 @@ func store(c *engine.Call, key, value []byte, e *keyspace.Entry, x engine.Expiry
 
 // write sets a key to a string, and its deadline. It tells no listener.
 func write(c *engine.Call, key, value []byte, e *keyspace.Entry, x engine.Expiry) {
-	own := len(value) >= AdoptFrom && c.Session.Owns(value)
+	own := len(value) >= AdoptFrom && c.Owns(value)
 	if old, there := c.Overwritten(c.DB, key); there {
 		c.Overwrote(c.DB, key, old, keyspace.KindString)
 	}
@@ -481,7 +481,7 @@ func getex(c *engine.Call) {
 		}
 	}
 	// Redis checks the key before the time, Valkey after it.
-	if c.Engine.Config.Valkey() {
+	if c.Config().Valkey() {
 		c.Resolve(&x, raw)
 	}
 	syntax := c.Err() == ""
@@ -571,9 +571,9 @@ func msetnx(c *engine.Call) {
 
 // msetex is MSETEX numkeys key value [key value ...] [NX|XX] [EX|PX|EXAT|PXAT time|KEEPTTL].
 func msetex(c *engine.Call) {
-	n := c.IntIn(1, math.MaxInt32, c.Engine.Config.Words("ERR invalid numkeys value", "ERR invalid numkeys value or out of range"))
+	n := c.IntIn(1, math.MaxInt32, c.Config().Words("ERR invalid numkeys value", "ERR invalid numkeys value or out of range"))
 	if c.Err() == "" && n > int64(c.Len()/2) {
-		c.Fail(c.Engine.Config.Words("ERR wrong number of key-value pairs", protocol.ErrSyntax))
+		c.Fail(c.Config().Words("ERR wrong number of key-value pairs", protocol.ErrSyntax))
 	}
 	if !c.OK() {
 		return
@@ -608,7 +608,7 @@ func msetex(c *engine.Call) {
 		key := pairs[i]
 		write(c, key, pairs[i+1], c.DB.Edit(key), o.Expiry)
 		// Other than SET, and than in Valkey, MSETEX reports the deadline first.
-		valkey := c.Engine.Config.Valkey()
+		valkey := c.Config().Valkey()
 		if o.Expiry.Set && !valkey {
 			c.Changed(key, engine.ClassGeneric, "expire")
 		}
@@ -672,7 +672,7 @@ const errTooLong = "ERR string exceeds maximum allowed size (proto-max-bulk-len)
 
 // fitsString replies an error if a string of size+more bytes exceeds the maximum length.
 func fitsString(c *engine.Call, size, more int64) bool {
-	if size > c.Engine.Config.ProtoMaxBulk || more > c.Engine.Config.ProtoMaxBulk-size {
+	if size > c.Config().ProtoMaxBulk || more > c.Config().ProtoMaxBulk-size {
 		c.Reply.Error(errTooLong)
 		return false
 	}

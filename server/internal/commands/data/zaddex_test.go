@@ -226,7 +226,7 @@ func TestZaddexModel(t *testing.T) {
 		}
 		srv.SetClock(at)
 		s.Exec(args)
-		srv.Scope.Commit()
+		srv.Turn.Scope.Commit()
 		return string(s.Out.Swap(nil))
 	}
 	r := rand.New(rand.NewPCG(4, 2))

@@ -143,7 +143,7 @@ func (t topic) count(s *engine.Session) int64 {
 // join subscribes the session to every name in the arguments, with one reply for
 // each. As in Redis, a transaction cannot subscribe to shard channels.
 func (t topic) join(c *engine.Call) {
-	if c.Session.NoBlock || c.Nested && t.kind == subscription.Shards {
+	if c.Session.Modes.NoBlock || c.Nested && t.kind == subscription.Shards {
 		c.Reply.Error("ERR " + strings.ToUpper(c.Command.Name) + " isn't allowed for a DENY BLOCKING client")
 		return
 	}
@@ -220,7 +220,7 @@ func list(c *engine.Call, kind subscription.Topic) {
 		c.UnknownSubcommand()
 		return
 	}
-	names := c.Engine.PubSub.Names(kind)
+	names := c.Engine.PubSub.Table.Names(kind)
 	if c.Len() == 1 {
 		pattern := glob.Compile(c.Bytes(), false)
 		names = slices.DeleteFunc(names, func(name string) bool { return !pattern.Match(protocol.BytesOf(name)) })
@@ -241,8 +241,10 @@ func count(c *engine.Call, kind subscription.Topic) {
 	for c.More() {
 		name := c.Bytes()
 		c.Reply.Bulk(name)
-		c.Reply.Int(int64(len(c.Engine.PubSub.Subscribers(kind, protocol.View(name)))))
+		c.Reply.Int(int64(len(c.Engine.PubSub.Table.Subscribers(kind, protocol.View(name)))))
 	}
 }
 
-func pubsubNumpat(c *engine.Call) { c.Reply.Int(int64(c.Engine.PubSub.Len(subscription.Patterns))) }
+func pubsubNumpat(c *engine.Call) {
+	c.Reply.Int(int64(c.Engine.PubSub.Table.Len(subscription.Patterns)))
+}

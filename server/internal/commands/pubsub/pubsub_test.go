@@ -93,7 +93,7 @@ func TestPublishReachesSubscribers(t *testing.T) {
 					want += fmt.Sprintf("%c4\r\n$8\r\npmessage\r\n$1\r\n?\r\n$1\r\n%s\r\n$1\r\nx\r\n", kind, name)
 				}
 				out, _, _ := s.Take()
-				if s.Flushing.Load() != 0 {
+				if s.Queue.Flushing.Load() != 0 {
 					s.Written()
 				}
 				if string(out) != want {
@@ -110,7 +110,7 @@ func TestPublishReachesSubscribers(t *testing.T) {
 	for _, s := range sessions {
 		s.Close()
 	}
-	if n := srv.PubSub.Len(subscription.Channels) + srv.PubSub.Len(subscription.Patterns); n != 0 {
+	if n := srv.PubSub.Table.Len(subscription.Channels) + srv.PubSub.Table.Len(subscription.Patterns); n != 0 {
 		t.Errorf("%d names have subscribers after all clients have closed", n)
 	}
 }
@@ -139,8 +139,8 @@ func TestManyTooFarBehind(t *testing.T) {
 	}
 	srv.Mu.Lock()
 	defer srv.Mu.Unlock()
-	if slices.ContainsFunc(lazy, func(s *engine.Session) bool { return s.End != engine.Killed }) || srv.OutputLimitDisconnections != int64(len(lazy)) {
-		t.Errorf("%d were disconnected", srv.OutputLimitDisconnections)
+	if slices.ContainsFunc(lazy, func(s *engine.Session) bool { return s.End != engine.Killed }) || srv.Stats.OutputLimitDisconnections != int64(len(lazy)) {
+		t.Errorf("%d were disconnected", srv.Stats.OutputLimitDisconnections)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	lua "github.com/yuin/gopher-lua"
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/base/glob"
-	"github.com/zsetd/zsetd/server/internal/commands/data"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/lua/conv"
 	"github.com/zsetd/zsetd/server/internal/lua/script"
@@ -434,7 +433,7 @@ func keepLibrary(c *engine.Call, l *engine.Library) {
 }
 
 // changedLibraries counts a change.
-func changedLibraries(c *engine.Call) { c.Engine.Changes++ }
+func changedLibraries(c *engine.Call) { c.Engine.Stats.Changes++ }
 
 // takenBy returns functions that report the names in use, except those of the
 // library to be replaced.
@@ -633,7 +632,7 @@ func functionDump(c *engine.Call) {
 	for _, name := range slices.Sorted(maps.Keys(libraries)) {
 		codes = append(codes, libraries[name].Code)
 	}
-	c.Reply.Bulk(data.Codec(c.Engine).AppendFunctions(nil, codes))
+	c.Reply.Bulk(c.Engine.Codec().AppendFunctions(nil, codes))
 }
 
 func functionRestore(c *engine.Call) {
@@ -655,7 +654,7 @@ func functionRestore(c *engine.Call) {
 			return
 		}
 	}
-	codes, wrong := data.Codec(c.Engine).Functions(payload)
+	codes, wrong := c.Engine.Codec().Functions(payload)
 	if codes == nil && wrong == "" {
 		c.Reply.Error(functionPayload)
 		return
@@ -762,8 +761,8 @@ func CompileLibraries(srv *engine.Engine, keys *keyspace.Keyspace, limits engine
 }
 
 func callFunction(c *engine.Call, readOnly bool) {
-	if len(c.Engine.Monitors) > 0 {
-		c.Engine.SendMonitors(c, c.Engine.At)
+	if len(c.Engine.Clients.Monitors) > 0 {
+		c.Engine.Clients.SendMonitors(c, c.Engine.Turn.At)
 	}
 	f := find(&c.Engine.Scripting.Functions, c.Bytes())
 	if f == nil {

@@ -95,7 +95,7 @@ func TestKillWithinLongSteps(t *testing.T) {
 	} {
 		busy, other := enginetest.Dial(t, addr), enginetest.Dial(t, addr)
 		go fmt.Fprintf(busy, "*3\r\n$4\r\nEVAL\r\n$%d\r\n%s\r\n$1\r\n0\r\n", len(source), source)
-		enginetest.Until(t, srv, "busy", func() bool { return srv.Busy })
+		enginetest.Until(t, srv, "busy", func() bool { return srv.Scripting.Busy })
 		if got := other.Call("PING"); got != protocol.ReplyError(engine.ErrBusyEval) {
 			t.Errorf("PING: %v", got)
 		}

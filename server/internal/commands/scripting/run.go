@@ -46,7 +46,7 @@ func runScript(c *engine.Call, state *script.State, fn *lua.LFunction, r *engine
 		case r.ReadOnly:
 			c.Reply.Error("ERR Can not execute a script with write flag using *_ro command.")
 			return
-		case srv.ReadOnly() && !c.Session.Primary:
+		case srv.ReadOnly() && !c.Session.Modes.Primary:
 			c.Reply.Error("READONLY You can not run script with write flag on readonly replica.")
 			return
 		case srv.LacksReplicas():
@@ -58,7 +58,7 @@ func runScript(c *engine.Call, state *script.State, fn *lua.LFunction, r *engine
 	attach(r, c, state)
 	s := scriptSession(srv)
 	r.Session = s
-	s.DB, s.User, s.Authenticated, s.Multi = c.DB, c.Session.User, true, false
+	s.DB, s.Login.User, s.Login.Authenticated, s.Transaction.Multi = c.DB, c.Session.Login.User, true, false
 	s.Out.SetVersion(2)
 	s.Out.Truncate(0)
 	s.Out.SetLimit(int(srv.Scripting.MemoryLimit/8) + 1<<10) // a string of the greatest length, and its header
@@ -119,7 +119,7 @@ func scriptSession(srv *engine.Engine) *engine.Session {
 	sc := &srv.Scripting
 	if sc.Session == nil {
 		s := &engine.Session{Engine: srv, Peer: engine.Peer{Addr: "?:0", LocalAddr: "?:0", FD: -1, Wake: func() {}}}
-		s.NoBlock, s.Script = true, true
+		s.Modes.NoBlock, s.Modes.Script = true, true
 		s.Call = engine.Call{Session: s, Engine: srv, Reply: &s.Out, Nested: true, OfScript: true}
 		sc.Session = s
 	}

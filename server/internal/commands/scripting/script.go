@@ -228,8 +228,8 @@ func numkeys(c *engine.Call, notNumber string) (keys, args [][]byte) {
 }
 
 func evalSource(c *engine.Call, readOnly bool) {
-	if len(c.Engine.Monitors) > 0 {
-		c.Engine.SendMonitors(c, c.Engine.At) // before the commands that the script runs
+	if len(c.Engine.Clients.Monitors) > 0 {
+		c.Engine.Clients.SendMonitors(c, c.Engine.Turn.At) // before the commands that the script runs
 	}
 	source := c.Bytes()
 	keys, args := numkeys(c, protocol.ErrNotInteger)
@@ -242,8 +242,8 @@ func evalSource(c *engine.Call, readOnly bool) {
 }
 
 func evalSHA(c *engine.Call, readOnly bool) {
-	if len(c.Engine.Monitors) > 0 {
-		c.Engine.SendMonitors(c, c.Engine.At)
+	if len(c.Engine.Clients.Monitors) > 0 {
+		c.Engine.Clients.SendMonitors(c, c.Engine.Turn.At)
 	}
 	name := c.Bytes()
 	if len(name) != 40 {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/archive"
-	"github.com/zsetd/zsetd/server/internal/commands/data"
 	"github.com/zsetd/zsetd/server/internal/commands/scripting"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/values/keyspace"
@@ -54,7 +53,7 @@ func TestEndlessLibrary(t *testing.T) {
 	endless := "#!lua name=endless\nwhile true do end"
 	var payload []byte
 	srv.Locked(func() {
-		payload = data.Codec(srv.Engine).AppendFunctions(nil, []string{endless})
+		payload = srv.Engine.Codec().AppendFunctions(nil, []string{endless})
 		srv.Scripting.LoadTime = 20 * time.Millisecond
 		srv.Keys.DB(keyspace.InternalDB).Put([]byte("endless"), keyspace.NewString([]byte(endless)), false)
 		scripting.CompileLibraries(srv.Engine, srv.Keys, srv.LibraryLimits(srv.Scripting.LoadTime))
@@ -99,7 +98,7 @@ func TestBusyScript(t *testing.T) {
 			other.Call("SET short 1 PX 1000")
 			other.Call("SET idle 1")
 			busy.Send(commandLine("EVAL", test.source, "0"))
-			enginetest.Until(t, srv, "busy", func() bool { return srv.Busy })
+			enginetest.Until(t, srv, "busy", func() bool { return srv.Scripting.Busy })
 			for _, line := range []string{"PING", "GET k", "SET k v", "EVAL x 0", "SUBSCRIBE c", "INFO", "CLIENT LIST", "FUNCTION LIST", "SCRIPT FLUSH"} {
 				if got := other.Call(line); got != protocol.ReplyError(engine.ErrBusyEval) {
 					t.Errorf("%s: %v", line, got)
@@ -145,7 +144,7 @@ func TestOthersWhileBusy(t *testing.T) {
 	waiter.Send("BLPOP l 0\r\n")
 	watcher.Call("WATCH k")
 	listener.Call("SUBSCRIBE c")
-	enginetest.Until(t, srv, "blocked", func() bool { return srv.BlockedClients == 1 })
+	enginetest.Until(t, srv, "blocked", func() bool { return srv.Stats.BlockedClients == 1 })
 	busy.Send(commandLine("EVAL", `
 		redis.call('set', 'k', 1)
 		redis.call('rpush', 'l', 'a', 'b')
@@ -156,7 +155,7 @@ func TestOthersWhileBusy(t *testing.T) {
 			for i = 1, 100000 do n = n + 1 end
 		until n > tonumber(ARGV[1])
 		return {redis.call('llen', 'l'), redis.call('exists', 'short')}`, "0", "3000000"))
-	enginetest.Until(t, srv, "busy", func() bool { return srv.Busy })
+	enginetest.Until(t, srv, "busy", func() bool { return srv.Scripting.Busy })
 	if got := watcher.Call("PING"); got != protocol.ReplyError(engine.ErrBusyEval) {
 		t.Errorf("PING: %v", got)
 	}
@@ -164,7 +163,7 @@ func TestOthersWhileBusy(t *testing.T) {
 		t.Errorf("SCRIPT KILL after a write: %v", got)
 	}
 	srv.Mu.Lock()
-	blocked := srv.BlockedClients
+	blocked := srv.Stats.BlockedClients
 	srv.Mu.Unlock()
 	if blocked != 1 {
 		t.Errorf("a blocked client was served while the script was running")
@@ -189,7 +188,7 @@ func TestBusyFunction(t *testing.T) {
 	busy, other := enginetest.Dial(t, addr), enginetest.Dial(t, addr)
 	send(other, "FUNCTION", "LOAD", "#!lua name=l\nredis.register_function('spin', function() while true do end end)")
 	busy.Send("FCALL spin 0 argument\r\n")
-	enginetest.Until(t, srv, "busy", func() bool { return srv.Busy })
+	enginetest.Until(t, srv, "busy", func() bool { return srv.Scripting.Busy })
 	if got := other.Call("PING"); got != protocol.ReplyError(engine.ErrBusyFcall) {
 		t.Errorf("PING: %v", got)
 	}
@@ -219,7 +218,7 @@ func TestStopWhileBusy(t *testing.T) {
 			go func() {
 				done <- enginetest.SayArgs(srv, "EVAL", "redis.call('set', 'half', 1) while redis.call('exists', 'half') do end redis.call('set', 'other', 1)", 0)
 			}()
-			enginetest.Until(t, srv, "busy", func() bool { return srv.Busy })
+			enginetest.Until(t, srv, "busy", func() bool { return srv.Scripting.Busy })
 			if by != "Close" {
 				enginetest.Must(t, srv, "SCRIPT KILL -> "+engine.ErrUnkillable)
 				enginetest.Say(srv, by)

@@ -128,7 +128,7 @@ func parseGroupOptions(c *engine.Call, create bool) (o groupOptions, ok bool) {
 // entriesRead returns the number of entries that a group has read where a client says so. In
 // Redis it is at most the number of entries added.
 func entriesRead(c *engine.Call, s *sequence.Stream, read int64) int64 {
-	if c.Engine.Config.Valkey() {
+	if c.Config().Valkey() {
 		return read
 	}
 	return min(read, s.Added())

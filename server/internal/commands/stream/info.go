@@ -120,7 +120,7 @@ func replyProgress(c *engine.Call, s *sequence.Stream, g *sequence.Group) {
 		c.Reply.Int(g.Read())
 	}
 	named(c, "lag")
-	if lag, known := s.Lag(g, c.Engine.Config.Valkey()); known {
+	if lag, known := s.Lag(g, c.Config().Valkey()); known {
 		c.Reply.Int(lag)
 	} else {
 		c.Reply.Null()
@@ -152,7 +152,7 @@ func xinfoStream(c *engine.Call) {
 	if full {
 		fields--
 	}
-	if c.Engine.Config.Valkey() {
+	if c.Config().Valkey() {
 		fields -= 6 // those of producers
 	}
 	c.Reply.Map(fields)
@@ -167,7 +167,7 @@ func xinfoStream(c *engine.Call) {
 	named(c, "entries-added").Int(s.Added())
 	named(c, "recorded-first-entry-id")
 	replyStreamID(c, s.FirstID())
-	if !c.Engine.Config.Valkey() {
+	if !c.Config().Valkey() {
 		replyProducers(c, s)
 	}
 	if full {

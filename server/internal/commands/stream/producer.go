@@ -47,7 +47,7 @@ func identify(fields [][]byte) []byte {
 // timeOf returns the time at which identifiers are looked up, in milliseconds since 1970. It is
 // before all times for the commands of a primary: the primary knows which are over.
 func timeOf(c *engine.Call) int64 {
-	if c.Engine.Keys.Revealed() {
+	if c.Keys().Revealed() {
 		return -1
 	}
 	return c.Now()
@@ -63,7 +63,7 @@ func known(c *engine.Call, key []byte, s *sequence.Stream, o *streamOptions) boo
 	if s != nil {
 		id, found = s.AddedBy(o.producer, o.identifier, timeOf(c))
 	}
-	if !found && !c.Engine.Keys.Revealed() {
+	if !found && !c.Keys().Revealed() {
 		return false
 	}
 	if found {
@@ -139,7 +139,7 @@ func xidmprecord(c *engine.Call) {
 	if !ok {
 		return
 	}
-	follows := c.Engine.Keys.Revealed()
+	follows := c.Keys().Revealed()
 	switch {
 	case s == nil:
 		c.Reply.Error(engine.ErrNoSuchKey)

@@ -94,7 +94,7 @@ func parseXreadOptions(c *engine.Call, withGroup bool) xreadOptions {
 
 // unbalanced returns the error of the command with more keys than IDs, or fewer.
 func unbalanced(c *engine.Call, withGroup bool) string {
-	name, ids := c.Command.Name, c.Engine.Config.Words("ID, '+', or '$'", "ID or '$'")
+	name, ids := c.Command.Name, c.Config().Words("ID, '+', or '$'", "ID or '$'")
 	if withGroup {
 		ids = "ID or '>'"
 	}
@@ -111,7 +111,7 @@ func deadlineMilliseconds(c *engine.Call) int64 {
 	case ms > math.MaxInt64-c.Now():
 		c.Fail("ERR timeout is out of range")
 	case ms > 0:
-		return c.Engine.After(ms)
+		return c.EndOfWait(ms)
 	}
 	return 0
 }
@@ -271,7 +271,7 @@ func xreadgroup(c *engine.Call) {
 		if o.claims {
 			claimed = idleEntries(s, editGroup(c, key, o.group), c.Now()-o.minIdle, o.limit(c.Again))
 		}
-		if len(claimed) == 0 && !want.In(s, c.Engine.Instant) {
+		if len(claimed) == 0 && !want.In(s, c.Instant()) {
 			if !c.Again {
 				consumer(c, key, editGroup(c, key, o.group), o.consumer, false)
 			}
@@ -288,7 +288,7 @@ func xreadgroup(c *engine.Call) {
 			replyDelivery(c, e, c.Now()-p.Time, p.Count)
 			g.Deliver(reader, p.ID, c.Now(), p.Count+1)
 		}
-		g.ReadNext(reader, n, c.Now(), !o.noack, c.Engine.Config.Valkey(), func(e sequence.StreamEntry) {
+		g.ReadNext(reader, n, c.Now(), !o.noack, c.Config().Valkey(), func(e sequence.StreamEntry) {
 			if o.claims {
 				replyDelivery(c, e, 0, 0)
 			} else {
@@ -389,7 +389,7 @@ func replyHistory(c *engine.Call, s *sequence.Stream, g *sequence.Group, consume
 		g.Deliver(consumer, p.ID, c.Now(), p.Count+1)
 	}
 	c.ChangedUnwatched(key, engine.ClassStream, "")
-	if !c.Engine.Config.Valkey() { // Redis counts no time and no number of a delivery
-		c.Engine.Uncounted++
+	if !c.Config().Valkey() { // Redis counts no time and no number of a delivery
+		c.Uncounted()
 	}
 }

@@ -291,7 +291,7 @@ func parseStreamOptions(c *engine.Call, xadd bool) streamOptions {
 		}
 	}
 	switch {
-	case done && o.producer != nil && !o.auto && !c.Engine.Keys.Revealed():
+	case done && o.producer != nil && !o.auto && !c.Keys().Revealed():
 		c.Fail("ERR syntax error, IDMP/IDMPAUTO can be used only with auto-generated IDs")
 	case o.trim.Limit != 0 && !o.trims:
 		c.Fail("ERR syntax error, LIMIT cannot be used without specifying a trimming strategy")

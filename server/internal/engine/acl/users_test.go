@@ -186,7 +186,7 @@ func TestUsersFile(t *testing.T) {
 	if string(out) != "+OK\r\n" || ending || !late.Ending() || other.Ending() || standard.Ending() {
 		t.Errorf("LOAD: %q, %v, %v, %v, %v", out, ending, late.Ending(), other.Ending(), standard.Ending())
 	}
-	if other.User != srv.ACL.Users["bob"] || s.User != srv.ACL.Users["alice"] {
+	if other.Login.User != srv.ACL.Users["bob"] || s.Login.User != srv.ACL.Users["alice"] {
 		t.Error("LOAD: a session has the rules of before")
 	}
 	if got := asLines(t, srv, "alice", "ACL", "LIST"); got != list {

@@ -66,14 +66,14 @@ func StartWith(t *testing.T, o engine.Options) (srv *Server, addr string) {
 func (srv *Server) Blocked() int {
 	srv.Mu.Lock()
 	defer srv.Mu.Unlock()
-	return srv.BlockedClients
+	return srv.Stats.BlockedClients
 }
 
-// Clients returns how many clients are connected.
-func (srv *Server) Clients() (n int) {
+// Connected returns how many clients are connected.
+func (srv *Server) Connected() (n int) {
 	srv.Mu.Lock()
 	defer srv.Mu.Unlock()
-	for _, s := range srv.Sessions {
+	for _, s := range srv.Clients.Sessions {
 		if s.End != engine.Killed {
 			n++
 		}

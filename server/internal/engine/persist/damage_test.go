@@ -286,7 +286,7 @@ func TestStalePages(t *testing.T) {
 		}
 	}
 	holds := enginetest.DebugDigest(srv)
-	srv.Locked(func() { srv.Ending.Nosave = true }) // after one more checkpoint page 2 may refer to a complete earlier state
+	srv.Locked(func() { srv.Ending.Flags.Nosave = true }) // after one more checkpoint page 2 may refer to a complete earlier state
 	if err := srv.Close(); err != nil {
 		t.Fatal(err)
 	}

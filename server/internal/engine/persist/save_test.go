@@ -207,7 +207,7 @@ func TestSavingCommands(t *testing.T) {
 	srv := enginetest.Keep(t, filepath.Join(t.TempDir(), "k.db"), nil)
 	k := srv.Keeper
 	last := enginetest.Say(srv, "LASTSAVE")
-	if start := fmt.Sprint(srv.Start.Unix()); last != start {
+	if start := fmt.Sprint(srv.Identity.Start.Unix()); last != start {
 		t.Errorf("LASTSAVE is %s before anything was saved, want the start, %s", last, start)
 	}
 	enginetest.Must(t, srv, "SET a 1", "BGSAVE -> Background saving started")
@@ -414,7 +414,7 @@ func TestRestart(t *testing.T) {
 func TestExpiredWhileDown(t *testing.T) {
 	srv := enginetest.Keep(t, filepath.Join(t.TempDir(), "k.db"), nil)
 	enginetest.Must(t, srv, "SET a 1 PX 2000", "ZADD z 1 a", "PEXPIRE z 2000", "SET b 1 EX 1000", "SAVE")
-	srv.Locked(func() { srv.Ending.Nosave = true })
+	srv.Locked(func() { srv.Ending.Flags.Nosave = true })
 	if err := srv.Close(); err != nil {
 		t.Fatal(err)
 	}

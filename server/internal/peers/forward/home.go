@@ -124,9 +124,9 @@ func (h *Home) dial(ctx context.Context, addr string) (*conn, error) {
 // among them, those of the system sign the certificate, which must have the name.
 func (h *Home) open(ctx context.Context, addr string) (net.Conn, error) {
 	if h.tls != nil && (h.tls.CACertFile != "" || h.tls.CACertDir != "") {
-		return h.engine.Dial(ctx, h.to.Network, addr, dialTimeout, h.tls)
+		return h.engine.Transports.Dial(ctx, h.to.Network, addr, dialTimeout, h.tls)
 	}
-	nc, err := h.engine.Dial(ctx, h.to.Network, addr, dialTimeout, nil)
+	nc, err := h.engine.Transports.Dial(ctx, h.to.Network, addr, dialTimeout, nil)
 	if err != nil || h.tls == nil {
 		return nc, err
 	}

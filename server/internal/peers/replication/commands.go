@@ -85,8 +85,8 @@ func psyncCommand(c *engine.Call) {
 		}
 	}
 	switch {
-	case s.Replica: // the reply is on its way
-	case p.link != nil && !c.Engine.Linked:
+	case s.Modes.Replica: // the reply is on its way
+	case p.link != nil && !c.Engine.Replica.Linked:
 		c.Reply.Error(errNoLink)
 	case s.Out.Len() > 0:
 		c.Reply.Error(errPending)
@@ -105,8 +105,8 @@ func psyncCommand(c *engine.Call) {
 
 func syncCommand(c *engine.Call) {
 	switch s := c.Session; {
-	case s.Replica:
-	case c.Engine.Following.Load() && !c.Engine.Linked:
+	case s.Modes.Replica:
+	case c.Engine.Replica.Following.Load() && !c.Engine.Replica.Linked:
 		c.Reply.Error(errNoLink)
 	case s.Out.Len() > 0:
 		c.Reply.Error(errPending)
@@ -134,9 +134,9 @@ func (p *Primary) resume(s *engine.Session, id string, offset int64) bool {
 	p.shrink()
 	from := offset - 1
 	e := p.engine
-	same := strings.EqualFold(id, e.ReplID) || strings.EqualFold(id, e.ReplID2) && from <= e.Repl2End
+	same := strings.EqualFold(id, e.Identity.ReplID) || strings.EqualFold(id, e.Identity.ReplID2) && from <= e.Identity.Repl2End
 	if !same || from < 0 || !p.backlog.has(from) {
-		p.log.Info("partial synchronization not possible", "client", s.Addr, "id", id, "offset", offset,
+		p.log.Info("partial synchronization not possible", "client", s.Peer.Addr, "id", id, "offset", offset,
 			"first", p.backlog.first()+1, "last", p.offset)
 		return false
 	}
@@ -145,7 +145,7 @@ func (p *Primary) resume(s *engine.Session, id string, offset int64) bool {
 	r.state, r.offset, r.next = online, from, from
 	reply := "+CONTINUE"
 	if r.psync2 {
-		reply += " " + e.ReplID
+		reply += " " + e.Identity.ReplID
 	}
 	s.Append([]byte(reply + "\r\n"))
 	p.supply()
@@ -189,7 +189,7 @@ func replconf(c *engine.Call) {
 			r.packed = r.packed || protocol.EqualFold(value, "RDB-CHANNEL-REPL") // since Redis 8.0
 			r.zsetd = r.zsetd || protocol.EqualFold(value, "ZSETD")              // other primaries ignore it
 		case protocol.EqualFold(option, "ACK"):
-			if n, ok := protocol.ParseInt(value); ok && c.Session.Replica {
+			if n, ok := protocol.ParseInt(value); ok && c.Session.Modes.Replica {
 				r.acknowledge(n)
 				if c.More() && c.Is("FACK") {
 					if n, ok := protocol.ParseInt(c.Bytes()); ok {

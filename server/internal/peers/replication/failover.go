@@ -139,7 +139,7 @@ func (p *Primary) considerFailover(now time.Time) {
 func (p *Primary) handOver(host string, port int64) {
 	p.log.Info("failover: following the replica", "replica", net.JoinHostPort(host, strconv.FormatInt(port, 10)))
 	p.failover.state = handingOver
-	p.engine.Yielding = true
+	p.engine.Replica.Yielding = true
 	p.follow(host, port)
 }
 
@@ -156,7 +156,7 @@ func (p *Primary) abortFailover(why string) {
 func (p *Primary) endFailover() {
 	resume := p.failover.resume
 	p.failover = failover{}
-	p.engine.Yielding = false
+	p.engine.Replica.Yielding = false
 	resume()
 }
 
@@ -180,10 +180,10 @@ func (p *Primary) takeOver(s *engine.Session, id string) (refusal string) {
 	switch {
 	case p.link == nil:
 		return "ERR PSYNC FAILOVER can't be sent to a master."
-	case !strings.EqualFold(id, p.engine.ReplID):
+	case !strings.EqualFold(id, p.engine.Identity.ReplID):
 		return "ERR PSYNC FAILOVER replid must match my replid."
 	}
-	p.log.Info("failover: the primary asks this server to take over", "client", s.Addr)
+	p.log.Info("failover: the primary asks this server to take over", "client", s.Peer.Addr)
 	p.promote()
 	return ""
 }

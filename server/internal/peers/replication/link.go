@@ -103,7 +103,7 @@ func (l *link) drop() {
 	if l.state == transferring {
 		l.p.engine.FailReplacement()
 	}
-	l.p.engine.Linked, l.p.engine.Replacing = false, false
+	l.p.engine.Replica.Linked, l.p.engine.Replica.Replacing = false, false
 	l.state = waitingToConnect
 }
 
@@ -222,7 +222,7 @@ func (l *link) attempt() error {
 	}); err != nil {
 		return err
 	}
-	conn, err := l.p.engine.Dial(l.ctx, "tcp", l.name(), o.Timeout, secure)
+	conn, err := l.p.engine.Transports.Dial(l.ctx, "tcp", l.name(), o.Timeout, secure)
 	if err != nil {
 		return err
 	}
@@ -300,16 +300,16 @@ func (l *link) options() psync.Options {
 		Timeout: time.Duration(c.ReplTimeout) * time.Second,
 	}
 	if o.Port == 0 && c.TLSReplication {
-		o.Port = l.p.engine.TLSServed.Load()
+		o.Port = l.p.engine.Transports.TLSServed.Load()
 	}
 	if o.Port == 0 {
-		o.Port = l.p.engine.TCPPort.Load()
+		o.Port = l.p.engine.Transports.TCPPort.Load()
 	}
 	if o.Port == 0 { // a link of the configuration may come before the listener
 		o.Port = c.Port
 	}
 	if l.known {
-		o.ID, o.Offset = l.p.engine.ReplID, l.p.offset
+		o.ID, o.Offset = l.p.engine.Identity.ReplID, l.p.offset
 		o.Failover = l.p.failover.state == handingOver
 	}
 	return o
@@ -373,9 +373,9 @@ func (l *link) noteSaved() {
 func (l *link) resume(in *psync.Link) {
 	e := l.p.engine
 	l.p.log.Info("Successful partial resynchronization with master", "primary", l.name(), "id", in.ID, "offset", in.Offset)
-	if in.ID != e.ReplID {
-		e.ReplID2, e.Repl2End = e.ReplID, l.p.offset
-		e.ReplID = in.ID
+	if in.ID != e.Identity.ReplID {
+		e.Identity.ReplID2, e.Identity.Repl2End = e.Identity.ReplID, l.p.offset
+		e.Identity.ReplID = in.ID
 		l.p.disconnect()
 	}
 }
@@ -392,7 +392,7 @@ func (l *link) connect(conn net.Conn, hangUp func()) {
 	}
 	l.state, l.downSince, l.readOffset = connected, time.Time{}, l.p.offset
 	l.upSince = time.Now()
-	e.Linked = true
+	e.Replica.Linked = true
 	l.savedStream = savedStream{saved: -1, savingEpoch: e.Keeper.Epoch(), savingOffset: l.p.offset}
 	var s *engine.Session
 	s = e.Link(engine.Peer{
@@ -426,7 +426,7 @@ func (l *link) obey(in *psync.Link) error {
 			var ended error
 			if err := l.locked(func() {
 				l.readOffset = in.Passed(len(b.Sizes))
-				if paused = l.p.engine.PausedUntil != 0; paused {
+				if paused = l.p.engine.Pauses.Until != 0; paused {
 					return
 				}
 				i, from, ack, ended = l.runSome(b, i, from)
@@ -467,7 +467,7 @@ func (l *link) runSome(b *psync.Batch, i, from int) (next, at int, ack bool, err
 		}
 		at += b.Sizes[i]
 		i++
-		if !s.Multi {
+		if !s.Transaction.Multi {
 			whole, l.db = at, s.DB.ID()
 		}
 		if i%16 == 0 && time.Since(start) > maxHold {
@@ -523,6 +523,6 @@ func (l *link) failed(command [][]byte, failure string) {
 	if len(command) > 0 {
 		name = command[0]
 	}
-	l.p.engine.UnexpectedErrors++
+	l.p.engine.Stats.UnexpectedErrors++
 	l.p.log.Error("== CRITICAL == a command of the primary has failed", "command", engine.Clip(name, 40), "error", failure)
 }

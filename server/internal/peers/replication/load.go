@@ -43,11 +43,11 @@ func (l *link) load(in *psync.Link) (err error) {
 		data.Frequency.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 		switch mode := e.Config.ReplDisklessLoad; {
 		case mode == "flushdb":
-			l.known, e.Whole = false, false
+			l.known, e.Replica.Whole = false, false
 			l.p.disconnect()
 			e.BeginReplacement(progress, false)
-		case mode == "swapdb" && in.ID == e.ReplID:
-			e.Replacing = true
+		case mode == "swapdb" && in.ID == e.Identity.ReplID:
+			e.Replica.Replacing = true
 		case mode == "swapdb", mode == "on-empty-db" && !e.Keys.HasKeys():
 			e.BeginReplacement(progress, true)
 		}
@@ -64,7 +64,7 @@ func (l *link) load(in *psync.Link) (err error) {
 		functions = e.CompileLibraries(data, limits)
 	}
 	stop()
-	e.Incoming.Store(0)
+	e.Replica.Incoming.Store(0)
 	if err != nil {
 		return err
 	}
@@ -79,14 +79,14 @@ func (l *link) adopt(in *psync.Link, data *keyspace.Keyspace, functions engine.F
 	p, e := l.p, l.p.engine
 	p.disconnect()
 	e.Replace(data, functions)
-	e.Replacing = false
+	e.Replica.Replacing = false
 	if in.ID != "" {
-		e.NewReplID(false, 0)
-		e.ReplID = in.ID
+		e.Identity.NewReplID(false, 0)
+		e.Identity.ReplID = in.ID
 	}
 	p.offset, p.backlog = max(in.Offset, 0), nil
 	l.known, l.db, l.pending = in.ID != "", db, nil
-	e.Whole, l.failures, l.failure = true, 0, nil
+	e.Replica.Whole, l.failures, l.failure = true, 0, nil
 }
 
 // countingReader counts what it reads.
@@ -129,7 +129,7 @@ func (l *link) read(payload io.Reader, data *keyspace.Keyspace) (keys, db int, e
 			owed = 0
 		}
 		if keys%256 == 0 {
-			l.p.engine.Incoming.Store(data.UsedBytes())
+			l.p.engine.Replica.Incoming.Store(data.UsedBytes())
 		}
 		return l.add(x, data)
 	})

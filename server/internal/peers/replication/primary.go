@@ -98,7 +98,7 @@ func NewPrimary(e *engine.Engine) *Primary {
 	p.translator.Fields = e.Config.ReplFieldDeadlines != "no"
 	if host, port, ok := splitReplicaOf(e.Config.ReplicaOf); ok {
 		p.link = newLink(p, host, port)
-		e.Following.Store(true)
+		e.Replica.Following.Store(true)
 	}
 	return p
 }
@@ -345,7 +345,7 @@ func (p *Primary) onTick() {
 // attach makes a session a replica.
 func (p *Primary) attach(s *engine.Session) *replica {
 	if p.backlog == nil {
-		p.engine.NewReplID(false, 0) // the stream is a new one
+		p.engine.Identity.NewReplID(false, 0) // the stream is a new one
 		p.open()
 	}
 	r := linkOf(s)
@@ -399,7 +399,7 @@ func (p *Primary) drop() {
 	p.translator.Reset()
 	p.translating.Unlock()
 	p.backlog = nil
-	p.engine.NewReplID(false, 0)
+	p.engine.Identity.NewReplID(false, 0)
 }
 
 // Replied closes the connection of a replica that has sent a command with a reply: in the
@@ -412,7 +412,7 @@ func (p *Primary) Replied(s *engine.Session, cmd *engine.Command, mark int) {
 	}
 	p.log.Warn("Replica generated a reply to command '" + name + "', disconnecting it: " + string(s.AppendInfo(nil)))
 	if s.Out.IsErrorAt(mark) {
-		p.engine.UnexpectedErrors++
+		p.engine.Stats.UnexpectedErrors++
 		text, _, _ := bytes.Cut(s.Out.Bytes()[mark+1:], []byte{'\r'})
 		p.log.Error("== CRITICAL == This master is sending an error to its replica: '" +
 			engine.Clip(bytes.TrimPrefix(text, []byte("ERR ")), 200) + "', which has sent the command '" + name + "'")

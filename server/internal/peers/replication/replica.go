@@ -68,11 +68,11 @@ func (r *replica) stateName(t *transfer) string {
 
 // linkOf returns what is known of a client.
 func linkOf(s *engine.Session) *replica {
-	if r, ok := s.Link.(*replica); ok {
+	if r, ok := s.Modes.Link.(*replica); ok {
 		return r
 	}
 	r := &replica{session: s, saved: -1}
-	s.Link = r
+	s.Modes.Link = r
 	return r
 }
 
@@ -81,9 +81,9 @@ func (r *replica) host() string {
 	if r.address != "" {
 		return r.address
 	}
-	host, _, err := net.SplitHostPort(r.session.Addr)
+	host, _, err := net.SplitHostPort(r.session.Peer.Addr)
 	if err != nil {
-		return strings.TrimSuffix(r.session.Addr, ":0")
+		return strings.TrimSuffix(r.session.Peer.Addr, ":0")
 	}
 	return host
 }
@@ -173,7 +173,7 @@ func (r *replica) onTick(now time.Time, timeout time.Duration) {
 		}
 		fallthrough
 	case online:
-		if c := r.session.Conn; c != nil && c.Arrived() != r.arrived { // newlines, while it loads
+		if c := r.session.Peer.Conn; c != nil && c.Arrived() != r.arrived { // newlines, while it loads
 			r.arrived, r.heard = c.Arrived(), now
 		}
 		if !r.old && now.Sub(r.acknowledged) > timeout && now.Sub(r.heard) > timeout {

@@ -569,8 +569,8 @@ func TestKilledLinkHangsUp(t *testing.T) {
 	wait.Until(t, "the replica is linked", func() bool { return enginetest.Info(t, replica, "master_link_status") == "up" })
 	replica.Mu.Lock()
 	defer replica.Mu.Unlock() // also if the wait fails the test
-	for _, s := range replica.Sessions {
-		if s.Primary {
+	for _, s := range replica.Clients.Sessions {
+		if s.Modes.Primary {
 			s.Kill()
 		}
 	}

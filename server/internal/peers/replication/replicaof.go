@@ -27,7 +27,7 @@ func replicaof(c *engine.Call) {
 	switch {
 	case p.failover.state != noFailover:
 		c.Reply.Error("ERR REPLICAOF not allowed while failing over.")
-	case c.Session.Replica:
+	case c.Session.Modes.Replica:
 		c.Reply.Error("ERR Command is not valid when client is a replica.")
 	case !ok || n < 0 || n > math.MaxUint16:
 		c.Reply.Error("ERR Invalid master port")
@@ -62,15 +62,15 @@ func (p *Primary) follow(host string, port int64) {
 	} else if p.backlog != nil {
 		p.drain()
 		e.Keys.Follow(false)
-		next.known, e.Whole = true, true
+		next.known, e.Replica.Whole = true, true
 	} else {
-		e.Whole = false
+		e.Replica.Whole = false
 	}
-	e.Following.Store(true)
-	e.Linked = false
+	e.Replica.Following.Store(true)
+	e.Replica.Linked = false
 	e.Keys.Standby(true)
 	p.link = next
-	if !e.Yielding {
+	if !e.Replica.Yielding {
 		e.UnblockAll()
 	}
 	e.Config.ReplicaOf = host + " " + strconv.FormatInt(port, 10)
@@ -88,8 +88,8 @@ func (p *Primary) promote() {
 	e := p.engine
 	l.leave()
 	p.link = nil
-	e.Following.Store(false)
-	e.Linked = false
+	e.Replica.Following.Store(false)
+	e.Replica.Linked = false
 	e.Keys.Standby(false)
 	if e.Keeper.Suspended() { // the data of the primary were never complete
 		e.Keeper.Resume()
@@ -97,13 +97,13 @@ func (p *Primary) promote() {
 	e.Config.ReplicaOf = ""
 	p.disconnect() // they learn the new ID when they return
 	if p.backlog != nil && l.known {
-		e.NewReplID(true, p.offset)
+		e.Identity.NewReplID(true, p.offset)
 		p.feed()
 		p.deserted = time.Now()
 	} else {
 		p.drop()
 	}
-	p.log.Info("the server is a primary now", "id", e.ReplID, "offset", p.offset)
+	p.log.Info("the server is a primary now", "id", e.Identity.ReplID, "offset", p.offset)
 }
 
 // name returns the address of the primary.

@@ -26,7 +26,7 @@ func (p *Primary) Position(exact bool) *engine.StreamPosition {
 	if l := p.link; p.backlog == nil || l != nil && !l.known {
 		return nil
 	} else if l != nil {
-		return &engine.StreamPosition{ID: p.engine.ReplID, Offset: p.offset, Database: l.db}
+		return &engine.StreamPosition{ID: p.engine.Identity.ReplID, Offset: p.offset, Database: l.db}
 	}
 	if e := p.engine.Keys.TakeEffects(); e != nil {
 		p.Feed(e)
@@ -39,7 +39,7 @@ func (p *Primary) Position(exact bool) *engine.StreamPosition {
 	}
 	p.translate()
 	p.publish()
-	return &engine.StreamPosition{ID: p.engine.ReplID, Offset: p.offset}
+	return &engine.StreamPosition{ID: p.engine.Identity.ReplID, Offset: p.offset}
 }
 
 // quick reports whether little is left to translate.
@@ -60,16 +60,16 @@ func (p *Primary) Continue(at engine.StreamPosition) {
 		if at.Database < 0 || at.Database >= p.engine.Keys.Len() {
 			return
 		}
-		p.engine.ReplID, p.offset = at.ID, at.Offset
+		p.engine.Identity.ReplID, p.offset = at.ID, at.Offset
 		p.backlog = newBacklog(p.engine.Config.ReplBacklogSize, p.offset)
-		l.known, l.db, p.engine.Whole = true, at.Database, true
+		l.known, l.db, p.engine.Replica.Whole = true, at.Database, true
 		return
 	}
 	if p.engine.Config.ReplFieldDeadlines != "no" {
 		return // see effects_deadlines.go
 	}
 	p.offset, p.deserted = at.Offset, time.Now()
-	p.engine.ReplID2, p.engine.Repl2End = at.ID, at.Offset
+	p.engine.Identity.ReplID2, p.engine.Identity.Repl2End = at.ID, at.Offset
 	p.open()
 	p.log.Info("replicas may continue after the restart", "id", at.ID, "offset", at.Offset)
 }

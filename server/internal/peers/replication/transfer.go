@@ -114,7 +114,7 @@ func (p *Primary) beginTransfer(group []*replica) {
 	for _, r := range group {
 		r.state, r.next = receiving, p.offset
 		if !r.old {
-			r.session.Append(fmt.Appendf(nil, "+FULLRESYNC %s %d\r\n", p.engine.ReplID, p.offset))
+			r.session.Append(fmt.Appendf(nil, "+FULLRESYNC %s %d\r\n", p.engine.Identity.ReplID, p.offset))
 		}
 		p.log.Info("synchronizing replica", "replica", r.name(), "offset", p.offset)
 	}

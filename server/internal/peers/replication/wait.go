@@ -26,7 +26,7 @@ func waitCommand(c *engine.Call) {
 	if !ok {
 		return
 	}
-	if c.Engine.Following.Load() {
+	if c.Engine.Replica.Following.Load() {
 		c.Reply.Error("ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is configured to be writable (which is not the default) writes to replicas are just local and are not propagated.")
 		return
 	}
@@ -44,7 +44,7 @@ func waitaof(c *engine.Call) {
 		return
 	}
 	switch {
-	case c.Engine.Following.Load():
+	case c.Engine.Replica.Following.Load():
 		c.Reply.Error("ERR WAITAOF cannot be used with replica instances. Please also note that writes to replicas are just local and are not propagated.")
 	case local == 1 && !c.Engine.Logs():
 		c.Reply.Error(errNoLog)
@@ -84,7 +84,7 @@ func (p *Primary) wait(c *engine.Call, w *wait, deadline int64) {
 		p.remove(w)
 		p.reply(w, r)
 	}, nil)
-	w.waiter = c.Session.Blocked
+	w.waiter = c.Session.Stall.Blocked
 	p.add(w)
 }
 
@@ -174,7 +174,7 @@ func (p *Primary) add(w *wait) {
 const leastSweep = 64
 
 // lasts reports whether the client still waits.
-func (w *wait) lasts() bool { return w.session.Blocked == w.waiter }
+func (w *wait) lasts() bool { return w.session.Stall.Blocked == w.waiter }
 
 // remove removes a wait. The last one takes its place.
 func (p *Primary) remove(w *wait) {
@@ -236,9 +236,9 @@ func (p *Primary) Status() engine.ReplicationStatus {
 	if p.transfer != nil {
 		s.TransferBegan = p.transfer.began
 	}
-	busy := p.engine.ScriptBusy()
+	busy := p.engine.Scripting.IsBusy()
 	for _, r := range p.replicas {
-		if busy && r.session.PeerClosed() { // it leaves when the script has ended, which may wait for that
+		if busy && r.session.Peer.Closed() { // it leaves when the script has ended, which may wait for that
 			continue
 		}
 		s.Replicas = append(s.Replicas, engine.ReplicaStatus{

@@ -37,9 +37,9 @@ func (t *Transport) Serve(l net.Listener) (err error) {
 	t.mu.Unlock()
 	if tcp {
 		if _, secure := l.(tlsListener); secure {
-			t.engine.TLSServed.Store(int64(addr.Port))
+			t.engine.Transports.TLSServed.Store(int64(addr.Port))
 		} else {
-			t.engine.TCPPort.Store(int64(addr.Port))
+			t.engine.Transports.TCPPort.Store(int64(addr.Port))
 		}
 	}
 	defer func() {
@@ -128,7 +128,7 @@ func (t *Transport) await(left <-chan struct{}, limit time.Duration) bool {
 	case <-left:
 		return true
 	case <-timer.C:
-	case <-t.engine.Stopped:
+	case <-t.engine.Ending.Stopped:
 	}
 	return false
 }
@@ -229,7 +229,7 @@ func (t *Transport) serveConn(nc net.Conn) {
 	}
 	if len(t.conns) >= t.engine.MaxClients() {
 		if _, secure := nc.(*tls.Conn); secure { // no handshake only to refuse, as in Redis
-			t.engine.Rejected.Add(1)
+			t.engine.Stats.Rejected.Add(1)
 			nc.Close()
 			return
 		}
@@ -268,7 +268,7 @@ func (t *Transport) serveConn(nc net.Conn) {
 
 // deny sends a client the reason for its refusal and closes the connection.
 func (t *Transport) deny(nc net.Conn, reply string) {
-	t.engine.Rejected.Add(1)
+	t.engine.Stats.Rejected.Add(1)
 	t.running.Go(func() {
 		nc.SetDeadline(time.Now().Add(time.Second))
 		io.WriteString(nc, reply)
@@ -330,7 +330,7 @@ func (t *Transport) Dialer() func(ctx context.Context, network, addr string) (ne
 		t.awaitSlot()
 		t.serveConn(server)
 		select {
-		case <-t.engine.Stopped: // serveConn has refused it, or it is being closed
+		case <-t.engine.Ending.Stopped: // serveConn has refused it, or it is being closed
 			client.Close()
 			return nil, t.engine.Err()
 		default:

@@ -35,8 +35,8 @@ func TestPreAuthOutputLimit(t *testing.T) {
 			t.Errorf("%s: an unauthenticated client can leave the replies to %d bytes unread", transport, sent)
 		}
 		srv.Mu.Lock()
-		if srv.OutputLimitDisconnections != 1 || len(srv.Sessions) != 0 {
-			t.Errorf("%s: %d clients disconnected, %d connected, want 1 and 0", transport, srv.OutputLimitDisconnections, len(srv.Sessions))
+		if srv.Stats.OutputLimitDisconnections != 1 || len(srv.Clients.Sessions) != 0 {
+			t.Errorf("%s: %d clients disconnected, %d connected, want 1 and 0", transport, srv.Stats.OutputLimitDisconnections, len(srv.Clients.Sessions))
 		}
 		srv.Mu.Unlock()
 		// A client that reads the replies may send any number of commands, and log in then.
@@ -189,17 +189,17 @@ func TestIdleTimeoutWhileSending(t *testing.T) {
 		waiting.Send("BLPOP nothing 0\r\n")
 		dripping.Send("*1\r\n$100000\r\n")
 		sending.Send("*2\r\n$4\r\nECHO\r\n$100000\r\n")
-		enginetest.Until(t, srv, "the one that waits is there", func() bool { return len(srv.Waiting) == 1 })
+		enginetest.Until(t, srv, "the one that waits is there", func() bool { return len(srv.Waits.Waiting) == 1 })
 		clients := func() int {
 			srv.Mu.Lock()
 			defer srv.Mu.Unlock()
-			return len(srv.Sessions)
+			return len(srv.Clients.Sessions)
 		}
 		arrived := func(n int) { // of one of them
 			t.Helper()
 			enginetest.Until(t, srv, "what was sent", func() bool {
-				for _, s := range srv.Sessions {
-					if s.Conn.Arrived() == int64(n) {
+				for _, s := range srv.Clients.Sessions {
+					if s.Peer.Conn.Arrived() == int64(n) {
 						return true
 					}
 				}
@@ -221,7 +221,7 @@ func TestIdleTimeoutWhileSending(t *testing.T) {
 				t.Errorf("%s: %d clients are left after 90 s", transport, clients())
 			}
 		}
-		enginetest.Until(t, srv, "the slow sender is disconnected", func() bool { return len(srv.Sessions) == 2 })
+		enginetest.Until(t, srv, "the slow sender is disconnected", func() bool { return len(srv.Clients.Sessions) == 2 })
 		sending.Send("\r\n")
 		sending.SetReadDeadline(time.Now().Add(time.Minute))
 		if got, err := sending.R.ReadString('\n'); got != "$100000\r\n" {

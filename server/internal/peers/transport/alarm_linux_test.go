@@ -50,7 +50,7 @@ func expires(t *testing.T, e *engine.Engine, removed int64) {
 	})
 	wait.Until(t, "the key has expired", func() bool {
 		var n int64
-		e.LockedNow(func() { n = e.ExpiredKeys })
+		e.LockedNow(func() { n = e.Stats.ExpiredKeys })
 		return n == removed
 	})
 }

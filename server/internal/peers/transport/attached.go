@@ -72,10 +72,10 @@ func (t *Transport) attach(c *Attached, p engine.Peer) (refusal string) {
 	case t.stopping:
 		return ""
 	case t.engine.RefusesRemote() && isRemote(c.nc):
-		t.engine.Rejected.Add(1)
+		t.engine.Stats.Rejected.Add(1)
 		return errProtectedMode
 	case len(t.conns) >= t.engine.MaxClients():
-		t.engine.Rejected.Add(1)
+		t.engine.Stats.Rejected.Add(1)
 		return "-ERR max number of clients reached\r\n"
 	}
 	t.conns[c] = struct{}{}
@@ -111,7 +111,7 @@ func (c *Attached) Run(commands [][][]byte, bytes int, write func([]byte) error)
 		return nil, Ended
 	}
 	for len(commands) > 0 && c.state.load() != dead {
-		if c.sess.Stalled.Load() {
+		if c.sess.Stall.Stalled.Load() {
 			if c.sess.WaitsForOthers() {
 				return commands, Detach
 			}
@@ -122,13 +122,13 @@ func (c *Attached) Run(commands [][][]byte, bytes int, write func([]byte) error)
 			continue
 		}
 		done, out, ending := c.sess.Turn(commands[:min(len(commands), engine.TurnLimit)], c.spare)
-		c.spare = c.sess.TakeSpare()
+		c.spare = c.sess.Queue.TakeSpare()
 		if !c.write(out, write) || ending {
 			return nil, Ended
 		}
 		commands = commands[done:]
 	}
-	for c.sess.Stalled.Load() && c.state.load() != dead && !c.sess.WaitsForOthers() { // the file is waited for
+	for c.sess.Stall.Stalled.Load() && c.state.load() != dead && !c.sess.WaitsForOthers() { // the file is waited for
 		c.t.engine.Await(c.Woken)
 		if !c.flush(write) {
 			return nil, Ended
@@ -157,9 +157,9 @@ func (c *Attached) flush(write func([]byte) error) bool {
 // write writes output that the caller has claimed, and returns false if that fails.
 func (c *Attached) write(out []byte, write func([]byte) error) bool {
 	for out != nil {
-		c.sess.Unsent.Store(int64(len(out)))
+		c.sess.Queue.Unsent.Store(int64(len(out)))
 		err := write(out)
-		c.sess.Unsent.Store(0)
+		c.sess.Queue.Unsent.Store(0)
 		c.t.countOutput(len(out))
 		if err != nil {
 			c.abort()

@@ -25,7 +25,7 @@ func TestSentBehindABlock(t *testing.T) {
 		fmt.Fprintf(&behind, "ECHO first-%d\r\n", i)
 	}
 	waits.Send(behind.String())
-	enginetest.Until(t, srv, "blocked", func() bool { return srv.BlockedClients == 1 })
+	enginetest.Until(t, srv, "blocked", func() bool { return srv.Stats.BlockedClients == 1 })
 	for i := range 2000 { // enough for the buffer to be used again, several times
 		waits.Send(fmt.Sprintf("ECHO second-%d-%s\r\n", i, strings.Repeat("x", 50)))
 	}

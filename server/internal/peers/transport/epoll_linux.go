@@ -408,7 +408,7 @@ func (l *loop) Replace() {
 
 // Detached implements engine.Loop. The connection returns to the loop.
 func (l *loop) Detached(s *engine.Session, done int, out []byte, ending bool) {
-	c := s.Conn.(*polled)
+	c := s.Peer.Conn.(*polled)
 	c.worked(done, out, ending)
 	c.holder.Store(scriptEnded)
 	c.wake()
@@ -416,12 +416,12 @@ func (l *loop) Detached(s *engine.Session, done int, out []byte, ending bool) {
 
 // Woken implements engine.Loop.
 func (l *loop) Woken(s *engine.Session) bool {
-	c, ok := s.Conn.(*polled)
+	c, ok := s.Peer.Conn.(*polled)
 	if !ok || c.loop != l {
 		return false
 	}
 	if len(l.notified) == 0 {
-		l.since = l.t.engine.At
+		l.since = l.t.engine.Turn.At
 	}
 	l.markNotified(c)
 	return true
@@ -533,7 +533,7 @@ func (l *loop) handleEvent(e *unix.EpollEvent) {
 		out, before := c.rest, l.traffic.output
 		c.rest = nil
 		c.write(out)
-		c.sess.RecordTaken(l.traffic.output - before)
+		c.sess.Queue.RecordTaken(l.traffic.output - before)
 	}
 	switch {
 	case c.interest&unix.EPOLLIN != 0:
@@ -569,8 +569,8 @@ func (l *loop) proceed(c *polled) {
 		c.close()
 		return
 	}
-	choked := c.sess.OutputExceedsLimit()
-	stalled := c.sess.Stalled.Load()
+	choked := c.sess.Queue.ExceedsLimit()
+	stalled := c.sess.Stall.Stalled.Load()
 	if c.phase < draining && !c.queued && !choked && !stalled {
 		if len(c.batch) == 0 {
 			if err := c.parse(); err != nil {
@@ -608,7 +608,7 @@ func (l *loop) proceed(c *polled) {
 	if events == 0 {
 		events = unix.EPOLLET // only the end of the connection, once
 	}
-	if events == unix.EPOLLIN && c.phase == receiving && !last && !c.sess.Unix {
+	if events == unix.EPOLLIN && c.phase == receiving && !last && !c.sess.Peer.Unix {
 		events = edges
 	}
 	if events != c.interest || c.pending && !c.queued {
@@ -654,9 +654,9 @@ func (c *polled) hasRunAll() bool {
 	switch {
 	case c.queued:
 		return false
-	case c.sess.Stalled.Load():
+	case c.sess.Stall.Stalled.Load():
 		return c.sess.WaitsForOthers()
-	case c.sess.OutputExceedsLimit():
+	case c.sess.Queue.ExceedsLimit():
 		return false
 	}
 	return c.unread <= 0
@@ -831,8 +831,8 @@ func (c *polled) write(out []byte) (written bool) {
 			break
 		}
 	}
-	if c.sess.Unsent.Load() != 0 {
-		c.sess.Unsent.Store(0)
+	if c.sess.Queue.Unsent.Load() != 0 {
+		c.sess.Queue.Unsent.Store(0)
 	}
 	return written
 }

@@ -61,7 +61,7 @@ func TestManyClients(t *testing.T) {
 			c.Expect("[message news x]")
 			c.Close()
 		}
-		enginetest.Until(t, srv, "alone", func() bool { return len(srv.Sessions) == 1 && srv.PubSub.Len(subscription.Channels) == 0 })
+		enginetest.Until(t, srv, "alone", func() bool { return len(srv.Clients.Sessions) == 1 && srv.PubSub.Table.Len(subscription.Channels) == 0 })
 	})
 }
 
@@ -119,8 +119,8 @@ func TestBackPressure(t *testing.T) {
 			sent <- err
 		}()
 		enginetest.Until(t, srv, "choked", func() bool {
-			for _, s := range srv.Sessions {
-				if s.OutputExceedsLimit() {
+			for _, s := range srv.Clients.Sessions {
+				if s.Queue.ExceedsLimit() {
 					return true
 				}
 			}
@@ -203,7 +203,7 @@ func TestBusyLoop(t *testing.T) {
 		for round := range 3 {
 			slow := clients[round]
 			slow.Send("EVAL 'while true do end' 0\r\nECHO after\r\n")
-			enginetest.Until(t, srv, "busy", func() bool { return srv.Busy })
+			enginetest.Until(t, srv, "busy", func() bool { return srv.Scripting.Busy })
 			slow.Send("ECHO later\r\n")
 			gone := enginetest.Dial(t, addr) // a new client, which does not stay
 			gone.Send("GET k\r\n")
@@ -228,7 +228,7 @@ func TestBusyLoop(t *testing.T) {
 				t.Errorf("bad input is answered %q", got)
 			}
 		}
-		enginetest.Until(t, srv, "back", func() bool { return len(srv.Sessions) == len(clients) })
+		enginetest.Until(t, srv, "back", func() bool { return len(srv.Clients.Sessions) == len(clients) })
 	})
 }
 
@@ -244,9 +244,9 @@ func TestHalfClosed(t *testing.T) {
 		}
 		waiting, other := enginetest.Dial(t, addr), enginetest.Dial(t, addr)
 		waiting.Send("BLPOP list 0\r\n")
-		enginetest.Until(t, srv, "waiting", func() bool { return srv.BlockedClients == 1 })
+		enginetest.Until(t, srv, "waiting", func() bool { return srv.Stats.BlockedClients == 1 })
 		waiting.Close()
-		enginetest.Until(t, srv, "gone", func() bool { return srv.BlockedClients == 0 })
+		enginetest.Until(t, srv, "gone", func() bool { return srv.Stats.BlockedClients == 0 })
 		other.Send("RPUSH list a\r\nLLEN list\r\n")
 		other.Expect("1")
 		other.Expect("1")
@@ -279,7 +279,7 @@ func TestArrivedBefore(t *testing.T) {
 				t.Errorf("after %d bytes: got %q", size, got)
 			}
 		}
-		enginetest.Until(t, srv, "gone", func() bool { return len(srv.Sessions) == 0 })
+		enginetest.Until(t, srv, "gone", func() bool { return len(srv.Clients.Sessions) == 0 })
 	})
 }
 

@@ -91,7 +91,7 @@ func (c *input) space() []byte {
 }
 
 // waits reports whether the session runs no commands for now.
-func (c *input) waits() bool { return c.sess.OutputExceedsLimit() || c.sess.Stalled.Load() }
+func (c *input) waits() bool { return c.sess.Queue.ExceedsLimit() || c.sess.Stall.Stalled.Load() }
 
 // reads reports whether to read further input. A client whose commands do not run, because
 // it has not read their replies or another client must act first, may have to write all of a
@@ -99,9 +99,9 @@ func (c *input) waits() bool { return c.sess.OutputExceedsLimit() || c.sess.Stal
 // filled. Any other wait ends by itself, and then little is read.
 func (c *input) reads() bool {
 	switch {
-	case c.sess.OutputExceedsLimit():
+	case c.sess.Queue.ExceedsLimit():
 		return !c.sess.InputExceedsLimit(c.size())
-	case c.sess.Stalled.Load():
+	case c.sess.Stall.Stalled.Load():
 		return c.buffered() <= maxUnread || c.sess.WaitsForOthers()
 	}
 	return true
@@ -201,5 +201,5 @@ func (c *input) Arrived() int64 { return c.arrived.Load() }
 // lostClient logs that a client must be disconnected after a panic that has damaged
 // no other state.
 func lostClient(s *engine.Session, p any) {
-	s.Engine.Log.Error("closing client after a panic", "panic", fmt.Sprint(p), "client", s.Addr, "stack", string(debug.Stack()))
+	s.Engine.Log.Error("closing client after a panic", "panic", fmt.Sprint(p), "client", s.Peer.Addr, "stack", string(debug.Stack()))
 }

@@ -15,7 +15,7 @@ func TestPanicWhileParsing(t *testing.T) {
 	e := newTransport(t, engine.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}).engine
 	s := e.NewSession(engine.Peer{FD: -1, Wake: func() {}})
 	defer s.Close()
-	s.Authenticated = false
+	s.Login.Authenticated = false
 	c := &input{sess: s}
 	feed := func() error {
 		copy(c.reader.Space(), "PING\r\n")

@@ -26,7 +26,7 @@ func (c *polled) setInterest(events uint32) {
 	}
 	c.interest, c.pending = events, false
 	if err := unix.EpollCtl(l.epoll, op, c.fd, &unix.EpollEvent{Events: events, Fd: int32(c.fd)}); err != nil && events != 0 {
-		c.sess.Engine.Log.Warn("closing client: epoll_ctl failed", "client", c.sess.Addr, "error", err)
+		c.sess.Engine.Log.Warn("closing client: epoll_ctl failed", "client", c.sess.Peer.Addr, "error", err)
 		c.abort()
 	}
 }

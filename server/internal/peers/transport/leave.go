@@ -58,7 +58,7 @@ func (c *netConn) readLast() bool {
 	if c.sess.Ending() {
 		return false
 	}
-	if c.sess.Stalled.Load() {
+	if c.sess.Stall.Stalled.Load() {
 		if c.sess.WaitsForOthers() {
 			c.sess.Conclude()
 			return false

@@ -76,7 +76,7 @@ func (t *Transport) ListenAndServe() (err error) {
 	})
 	select {
 	case err = <-failed:
-	case <-t.engine.Stopped:
+	case <-t.engine.Ending.Stopped:
 		err = t.engine.Err()
 	}
 	end()
@@ -129,7 +129,7 @@ func (t *Transport) Listening(ctx context.Context) error {
 		t.listening.Lock()
 		defer t.listening.Unlock()
 		return t.listening.err
-	case <-t.engine.Stopped:
+	case <-t.engine.Ending.Stopped:
 		return t.engine.Err()
 	case <-ctx.Done():
 		return ctx.Err()

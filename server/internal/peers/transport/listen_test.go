@@ -221,8 +221,8 @@ func TestListenAndServe(t *testing.T) {
 	}
 	at := func(port int64) string { return fmt.Sprint("127.0.0.1:", port) }
 	s.until("it listens", func() bool { return s.listening.serve != nil })
-	if !ping("tcp", at(port)) || !ping("unix", socket) || s.engine.TCPPort.Load() != port {
-		t.Errorf("not served, or the port is %d", s.engine.TCPPort.Load())
+	if !ping("tcp", at(port)) || !ping("unix", socket) || s.engine.Transports.TCPPort.Load() != port {
+		t.Errorf("not served, or the port is %d", s.engine.Transports.TCPPort.Load())
 	}
 	next := s.engine.Config
 	next.Port = int64(held.Addr().(*net.TCPAddr).Port)

@@ -52,7 +52,7 @@ func TestMeasureIdleClients(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	enginetest.Until(t, srv, "idle", func() bool { return len(srv.Sessions) == n })
+	enginetest.Until(t, srv, "idle", func() bool { return len(srv.Clients.Sessions) == n })
 	const most = 5 << 10 // includes the client's end and the shared buffers of the loop
 	if per := (heap() - before) / n; per > most {
 		t.Errorf("an idle connection takes %d bytes", per)
@@ -68,7 +68,7 @@ func TestMeasureIdle(t *testing.T) {
 			c := enginetest.Dial(t, addr)
 			c.Send("BLPOP list 0\r\n" + strings.Repeat("PING "+strings.Repeat("x", 1000)+"\r\n", 1500))
 		}
-		enginetest.Until(t, srv, "waiting", func() bool { return srv.BlockedClients == 10 })
+		enginetest.Until(t, srv, "waiting", func() bool { return srv.Stats.BlockedClients == 10 })
 		wait.Elapse(100 * time.Millisecond) // to read what they have sent
 		used := func() time.Duration {
 			var u syscall.Rusage

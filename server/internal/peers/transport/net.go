@@ -156,7 +156,7 @@ func (c *netConn) talk() {
 		if err != nil {
 			if err == io.EOF {
 				for c.process() {
-					idle := c.sess.Flushing.Load() == 0 && !c.waits() // the common case, which needs no lock
+					idle := c.sess.Queue.Flushing.Load() == 0 && !c.waits() // the common case, which needs no lock
 					if idle || !c.sess.FinishHalfClosed() {
 						return
 					}
@@ -279,7 +279,7 @@ func (c *netConn) lend() {
 // process runs all commands that have arrived, until the session stalls. It returns
 // false when the session is to end.
 func (c *netConn) process() bool {
-	for c.state.load() != dead && !c.sess.Stalled.Load() && !c.choked() {
+	for c.state.load() != dead && !c.sess.Stall.Stalled.Load() && !c.choked() {
 		// The rest of a batch from before the session was blocked comes first.
 		if len(c.batch) == 0 {
 			if err := c.parse(); err != nil {
@@ -295,7 +295,7 @@ func (c *netConn) process() bool {
 		}
 		done, out, ending := c.sess.Turn(c.batch, c.spare)
 		c.spare = nil
-		if b := c.sess.TakeSpare(); b != nil && (done < len(c.batch) || cap(b) <= keepOut) {
+		if b := c.sess.Queue.TakeSpare(); b != nil && (done < len(c.batch) || cap(b) <= keepOut) {
 			c.spare = b
 		}
 		if out != nil {
@@ -314,16 +314,16 @@ func (c *netConn) process() bool {
 // choked reports whether commands have to wait until the client has taken output. If so,
 // eased interrupts what the goroutine does then.
 func (c *netConn) choked() bool {
-	if !c.sess.OutputExceedsLimit() {
+	if !c.sess.Queue.ExceedsLimit() {
 		return false
 	}
 	c.awaitsEase.Store(true)
-	return c.sess.OutputExceedsLimit() // again: eased may have missed the flag
+	return c.sess.Queue.ExceedsLimit() // again: eased may have missed the flag
 }
 
 // eased is called after the client has taken output.
 func (c *netConn) eased() {
-	if c.awaitsEase.Load() && !c.sess.OutputExceedsLimit() {
+	if c.awaitsEase.Load() && !c.sess.Queue.ExceedsLimit() {
 		c.awaitsEase.Store(false)
 		c.interrupt()
 	}
@@ -389,16 +389,16 @@ func (c *netConn) drain(out []byte) {
 				c.abort()
 				return
 			}
-			c.sess.RecordTaken(int64(n))
+			c.sess.Queue.RecordTaken(int64(n))
 			out = out[n:]
-			c.sess.Unsent.Store(int64(len(out)))
+			c.sess.Queue.Unsent.Store(int64(len(out)))
 			c.eased()
 		}
 		if out = c.sess.Written(); out != nil {
 			c.sess.RecordUnsent(len(out))
 		}
 	}
-	c.sess.Unsent.Store(0)
+	c.sess.Queue.Unsent.Store(0)
 	c.signal()
 }
 

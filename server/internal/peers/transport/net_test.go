@@ -292,7 +292,7 @@ func TestIdleReader(t *testing.T) {
 		synctest.Wait()
 		for hours, want := range []int{1, 1, 0} {
 			srv.Locked(func() {
-				if n := len(srv.Sessions); n != want {
+				if n := len(srv.Clients.Sessions); n != want {
 					t.Errorf("%d clients after %d hours, want %d", n, hours, want)
 				}
 			})
@@ -371,7 +371,7 @@ func TestLongValues(t *testing.T) {
 		// While the client waits, so that they are all in one buffer before the first of them
 		// is looked at, and again in place of those that are there.
 		c.Send("BZPOPMIN z 0\r\n" + all.String())
-		enginetest.Until(t, srv, "it waits", func() bool { return srv.BlockedClients == 1 })
+		enginetest.Until(t, srv, "it waits", func() bool { return srv.Stats.BlockedClients == 1 })
 		other.Send("ZADD z 1 m\r\n")
 		reply(other, ":1\r\n")
 		reply(c, "*3\r\n$1\r\nz\r\n$1\r\nm\r\n$1\r\n1\r\n"+strings.Repeat("+OK\r\n", 8))

@@ -241,8 +241,8 @@ func heldBack(t *testing.T, srv *enginetest.Server, dial func() *enginetest.Clie
 	c.Expect("OK")
 	go io.WriteString(c, largeReplies()+manyCommands())
 	enginetest.Until(t, srv, "it is held back", func() bool {
-		for _, s = range srv.Sessions {
-			if used, _ := s.InputBuffer(); s.Name == "held" && used > 10<<20 {
+		for _, s = range srv.Clients.Sessions {
+			if used, _ := s.Peer.InputBuffer(); s.Login.Name == "held" && used > 10<<20 {
 				return true
 			}
 		}
@@ -260,7 +260,7 @@ func TestPipelineHeldBack(t *testing.T) {
 		other.Expect("PONG")
 		ends := func(c *enginetest.Client, s *engine.Session) {
 			t.Helper()
-			enginetest.Until(t, srv, "the client has gone", func() bool { return srv.Sessions[s.ID] == nil })
+			enginetest.Until(t, srv, "the client has gone", func() bool { return srv.Clients.Sessions[s.ID] == nil })
 			io.Copy(io.Discard, c)
 		}
 
@@ -289,8 +289,8 @@ func TestPipelineHeldBack(t *testing.T) {
 		ends(c, s)
 		other.Send(request("CONFIG", "SET", "maxmemory-clients", "0"))
 		other.Expect("OK")
-		if srv.EvictedClients != 1 {
-			t.Errorf("%d clients evicted", srv.EvictedClients)
+		if srv.Stats.EvictedClients != 1 {
+			t.Errorf("%d clients evicted", srv.Stats.EvictedClients)
 		}
 
 		c, s = heldBack(t, srv, dial)
@@ -318,7 +318,7 @@ func TestPipelineAtShutdown(t *testing.T) {
 		c, s := heldBack(t, srv, dial)
 		// With all of it read, the end of the connection discards nothing.
 		all := int64(len(request("CLIENT", "SETNAME", "held") + largeReplies() + manyCommands()))
-		enginetest.Until(t, srv, "all is read", func() bool { return s.Conn.Arrived() == all })
+		enginetest.Until(t, srv, "all is read", func() bool { return s.Peer.Conn.Arrived() == all })
 		stopped := make(chan error, 1)
 		go func() { stopped <- srv.Shutdown(t.Context()) }()
 		var replies bytes.Buffer // all before any is parsed: the server waits a second for what is in the sockets
@@ -348,7 +348,7 @@ func TestQueryBufferLimit(t *testing.T) {
 			bad := dial()
 			io.WriteString(bad, c.pipeline) // fails when the client is disconnected
 			wait.Until(t, c.name+", and the client is disconnected", func() bool {
-				return srv.QueryLimitDisconnections.Load() == int64(i+1)
+				return srv.Stats.QueryLimitDisconnections.Load() == int64(i+1)
 			})
 			io.Copy(io.Discard, bad)
 			wait.Until(t, "the log says so", func() bool {
@@ -362,7 +362,7 @@ func TestQueryBufferLimit(t *testing.T) {
 		go io.WriteString(c, largeReplies()+manyCommands())
 		expectLarge(t, c)
 		expectMany(t, c, "OK")
-		if n := srv.QueryLimitDisconnections.Load(); n != 5 {
+		if n := srv.Stats.QueryLimitDisconnections.Load(); n != 5 {
 			t.Errorf("%d disconnections", n)
 		}
 	})
@@ -408,7 +408,7 @@ func TestPipelineProgress(t *testing.T) {
 					}
 					srv.Mu.Lock()
 					defer srv.Mu.Unlock()
-					if left := srv.OutputLimitDisconnections == 1; left != c.leaves {
+					if left := srv.Stats.OutputLimitDisconnections == 1; left != c.leaves {
 						t.Errorf("disconnected: %v", left)
 					}
 				})
@@ -447,7 +447,7 @@ func TestLastReplies(t *testing.T) {
 			}
 		}
 		srv.Mu.Lock()
-		if n := len(srv.Sessions); n != 1 {
+		if n := len(srv.Clients.Sessions); n != 1 {
 			t.Errorf("%d clients, want that which reads", n)
 		}
 		srv.Mu.Unlock()

@@ -22,7 +22,7 @@ func TestLastWrite(t *testing.T) {
 				c.expect("+OK\r\n")
 				c.send(strings.Repeat("GET large\r\n", 28) + "QUIT\r\n")
 				s.until("it has quit", func() bool {
-					for _, s := range s.engine.Sessions {
+					for _, s := range s.engine.Clients.Sessions {
 						return s.End == engine.Closing
 					}
 					return false

@@ -152,7 +152,7 @@ func (s *served) until(what string, ok func() bool) {
 // left waits until a number of sessions is left, and of connections.
 func (s *served) left(n int) {
 	s.t.Helper()
-	s.until(fmt.Sprint(n, " clients are left"), func() bool { return len(s.engine.Sessions) == n })
+	s.until(fmt.Sprint(n, " clients are left"), func() bool { return len(s.engine.Clients.Sessions) == n })
 	wait.Until(s.t, "no more connections are left", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -187,13 +187,13 @@ func TestInput(t *testing.T) {
 		c.expect(strings.Repeat(bulk(large[:1000]), many))
 		c.Close()
 		s.left(0)
-		if in := s.engine.Input.Load(); in < int64(len(large)+many*1000) || in > int64(len(large)+many*1100) {
+		if in := s.engine.Stats.Input.Load(); in < int64(len(large)+many*1000) || in > int64(len(large)+many*1100) {
 			t.Errorf("%d bytes of input counted", in)
 		}
-		if out := s.engine.Output.Load(); out < int64(len(large)+many*1000) || out > int64(len(large)+many*1100) {
+		if out := s.engine.Stats.Output.Load(); out < int64(len(large)+many*1000) || out > int64(len(large)+many*1100) {
 			t.Errorf("%d bytes of output counted", out)
 		}
-		if s.engine.Reads.Load() == 0 || s.engine.Writes.Load() == 0 {
+		if s.engine.Stats.Reads.Load() == 0 || s.engine.Stats.Writes.Load() == 0 {
 			t.Error("no reads or writes counted")
 		}
 	})
@@ -263,7 +263,7 @@ func TestWoken(t *testing.T) {
 		other.expect("+PONG\r\n")
 		for range 3 {
 			blocked.send("BLPOP list 0\r\nPING\r\nPING\r\n")
-			s.until("it is blocked", func() bool { return s.engine.BlockedClients == 1 })
+			s.until("it is blocked", func() bool { return s.engine.Stats.BlockedClients == 1 })
 			blocked.send("ECHO x\r\n")
 			other.send("RPUSH list a\r\n")
 			other.expect(":1\r\n")
@@ -273,9 +273,9 @@ func TestWoken(t *testing.T) {
 		for rest := range 4 {
 			word := func(c byte) string { return strings.Repeat(string(c), 100) }
 			blocked.send("BLPOP list 0\r\n" + strings.Repeat("ECHO "+word('a')+"\r\n", rest))
-			s.until("it is blocked", func() bool { return s.engine.BlockedClients == 1 })
+			s.until("it is blocked", func() bool { return s.engine.Stats.BlockedClients == 1 })
 			arrived := func() (n int64) {
-				for _, x := range s.engine.Sessions {
+				for _, x := range s.engine.Clients.Sessions {
 					n += x.Peer.Conn.Arrived()
 				}
 				return n
@@ -299,7 +299,7 @@ func TestWoken(t *testing.T) {
 		}
 		// A blocked client that leaves takes nothing.
 		blocked.send("BLPOP list 0\r\n")
-		s.until("it is blocked", func() bool { return s.engine.BlockedClients == 1 })
+		s.until("it is blocked", func() bool { return s.engine.Stats.BlockedClients == 1 })
 		blocked.Close()
 		s.left(2)
 		other.send("RPUSH list a\r\n")
@@ -329,15 +329,15 @@ func TestKill(t *testing.T) {
 			c.send(before)
 			if strings.Contains(before, "GET") {
 				s.until("its replies wait", func() bool {
-					for _, s := range s.engine.Sessions {
-						if s.OutputExceedsLimit() {
+					for _, s := range s.engine.Clients.Sessions {
+						if s.Queue.ExceedsLimit() {
 							return true
 						}
 					}
 					return false
 				})
 			} else if before != "" {
-				s.until("it is blocked", func() bool { return s.engine.BlockedClients == 1 })
+				s.until("it is blocked", func() bool { return s.engine.Stats.BlockedClients == 1 })
 			}
 			other.send("CLIENT KILL SKIPME yes TYPE normal\r\n")
 			other.expect(":1\r\n")
@@ -355,8 +355,8 @@ func TestLeaves(t *testing.T) {
 		c.expect("+OK\r\n")
 		c.send(strings.Repeat("GET large\r\n", 50))
 		s.until("its replies wait", func() bool {
-			for _, s := range s.engine.Sessions {
-				return s.OutputExceedsLimit()
+			for _, s := range s.engine.Clients.Sessions {
+				return s.Queue.ExceedsLimit()
 			}
 			return false
 		})
@@ -377,8 +377,8 @@ func TestReadsOn(t *testing.T) {
 		half := long[:len(long)/2]
 		c.send(strings.Repeat("GET large\r\n", 40), strings.Repeat(long, 12), strings.Repeat("PING\r\n", 100_000), half)
 		s.until("it is read", func() bool {
-			for _, s := range s.engine.Sessions {
-				used, free := s.InputBuffer()
+			for _, s := range s.engine.Clients.Sessions {
+				used, free := s.Peer.InputBuffer()
 				return used >= 11<<20+600_000 && used < 14<<20 && free < 3<<20
 			}
 			return false
@@ -389,8 +389,8 @@ func TestReadsOn(t *testing.T) {
 		c.send(long[len(half):])
 		c.expect(bulk(large))
 		s.until("no input is left", func() bool {
-			for _, s := range s.engine.Sessions {
-				used, free := s.InputBuffer()
+			for _, s := range s.engine.Clients.Sessions {
+				used, free := s.Peer.InputBuffer()
 				return used == 0 && free <= 2<<20
 			}
 			return false
@@ -414,7 +414,7 @@ func TestMaxClients(t *testing.T) {
 		} else if _, err := s.client().Read(make([]byte, 1)); err == nil {
 			t.Error("a client of TLS is served")
 		}
-		if n := s.engine.Rejected.Load(); n != 1 {
+		if n := s.engine.Stats.Rejected.Load(); n != 1 {
 			t.Errorf("%d clients rejected", n)
 		}
 		b.Close()
@@ -434,7 +434,7 @@ func TestShutdown(t *testing.T) {
 			c.expect("+PONG\r\n")
 		}
 		blocked.send("BLPOP list 0\r\nPING\r\n")
-		s.until("it is blocked", func() bool { return s.engine.BlockedClients == 1 })
+		s.until("it is blocked", func() bool { return s.engine.Stats.BlockedClients == 1 })
 		s.engine.Mu.Lock()
 		busy.send("PING\r\nECHO x\r\nSET")
 		stopped := make(chan error, 1)
@@ -476,8 +476,8 @@ func TestShutdownLimit(t *testing.T) {
 		c.expect("+OK\r\n")
 		c.send(strings.Repeat("GET large\r\n", 50))
 		s.until("its replies wait", func() bool {
-			for _, s := range s.engine.Sessions {
-				return s.OutputExceedsLimit()
+			for _, s := range s.engine.Clients.Sessions {
+				return s.Queue.ExceedsLimit()
 			}
 			return false
 		})
@@ -500,7 +500,7 @@ func TestPeer(t *testing.T) {
 			c.expect("+PONG\r\n")
 			s.engine.Mu.Lock()
 			defer s.engine.Mu.Unlock()
-			for _, session := range s.engine.Sessions {
+			for _, session := range s.engine.Clients.Sessions {
 				p := session.Peer
 				remote, local, fd := c.LocalAddr().String(), c.RemoteAddr().String(), p.FD > 0
 				if kind[1] == "unix" {

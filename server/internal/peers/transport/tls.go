@@ -387,7 +387,7 @@ func (c *netConn) handshake() bool {
 	}
 	nc.SetDeadline(time.Now().Add(handshakeTimeout))
 	if err := nc.HandshakeContext(context.Background()); err != nil {
-		c.sess.Engine.Log.Log(context.Background(), engine.Verbose, "cannot set up a connection", "client", c.sess.Addr, "error", err)
+		c.sess.Engine.Log.Log(context.Background(), engine.Verbose, "cannot set up a connection", "client", c.sess.Peer.Addr, "error", err)
 		return false
 	}
 	nc.SetDeadline(time.Time{})

@@ -85,7 +85,7 @@ func TestTLS(t *testing.T) {
 	if b, _ := io.ReadAll(nc); bytes.Contains(b, []byte("PONG")) {
 		t.Errorf("plain text is answered: %q", b)
 	}
-	wait.Until(t, "no client is left", func() bool { return srv.Clients() == 0 })
+	wait.Until(t, "no client is left", func() bool { return srv.Connected() == 0 })
 }
 
 // TestTLSClients checks which client certificates are accepted.
@@ -500,7 +500,7 @@ func tlsSilence(t *testing.T, limit time.Duration) {
 	if _, err := enginetest.PingTLS(addr, alice); err != nil {
 		t.Fatalf("beside silent clients: %v", err)
 	}
-	clients := func() int { return srv.Clients() }
+	clients := func() int { return srv.Connected() }
 	wait.Until(t, "the ping has left", func() bool { return clients() == 30 })
 	stuck, err := tls.Dial("tcp", addr, alice)
 	if err != nil {
@@ -516,8 +516,8 @@ func tlsSilence(t *testing.T, limit time.Duration) {
 	wait.Until(t, "replies wait", func() bool { // its replies fill what the system takes
 		srv.Mu.Lock()
 		defer srv.Mu.Unlock()
-		for _, s := range srv.Sessions {
-			if s.Unsent.Load() > 0 {
+		for _, s := range srv.Clients.Sessions {
+			if s.Queue.Unsent.Load() > 0 {
 				return true
 			}
 		}

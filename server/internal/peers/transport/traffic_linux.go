@@ -7,12 +7,12 @@ type traffic struct{ input, output, reads, writes int64 }
 
 func (c *traffic) flushTo(e *engine.Engine) {
 	if c.reads > 0 {
-		e.Input.Add(c.input)
-		e.Reads.Add(c.reads)
+		e.Stats.Input.Add(c.input)
+		e.Stats.Reads.Add(c.reads)
 	}
 	if c.writes > 0 {
-		e.Output.Add(c.output)
-		e.Writes.Add(c.writes)
+		e.Stats.Output.Add(c.output)
+		e.Stats.Writes.Add(c.writes)
 	}
 	*c = traffic{}
 }

@@ -96,13 +96,13 @@ type connection interface {
 }
 
 func (t *Transport) countInput(n int) {
-	t.engine.Input.Add(int64(n))
-	t.engine.Reads.Add(1)
+	t.engine.Stats.Input.Add(int64(n))
+	t.engine.Stats.Reads.Add(1)
 }
 
 func (t *Transport) countOutput(n int) {
-	t.engine.Output.Add(int64(n))
-	t.engine.Writes.Add(1)
+	t.engine.Stats.Output.Add(int64(n))
+	t.engine.Stats.Writes.Add(1)
 }
 
 // recovers is deferred by each loop. It stops the server after a panic.
@@ -144,7 +144,7 @@ func (t *Transport) shutdown(ctx context.Context) (err error) {
 	done := make(chan struct{})
 	go func() {
 		t.running.Wait()
-		t.engine.AwaitCalls()
+		t.engine.Ending.AwaitCalls()
 		close(done)
 	}()
 	var late error
@@ -200,7 +200,7 @@ func (t *Transport) close() (err error) {
 	defer t.setClosedError(&err)
 	t.stop(connection.abort)
 	t.running.Wait()
-	t.engine.AwaitCalls()
+	t.engine.Ending.AwaitCalls()
 	t.loops.stop()
 	t.loops.close()
 	return t.engine.Finish()

@@ -6,7 +6,7 @@ import (
 
 // The access field of an entry has 32 bits and one of two meanings: the time of the
 // last access in seconds since 1970 (LRU), or with Frequency a counter of accesses
-// (package frequency). The meaning is the same for all entries. After a change of
+// (frequency.go). The meaning is the same for all entries. After a change of
 // Frequency the existing fields are misread until the keys are accessed, as in Redis.
 
 // used records an access to e.
