@@ -1,11 +1,11 @@
 package engine
 
 import (
-	"github.com/zsetd/zsetd/server/internal/engine/metrics"
 	"math"
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/base/clock"
+	"github.com/zsetd/zsetd/server/internal/engine/metrics"
 )
 
 // maxTimerInterval is the longest that the timer is set for; see package clock.

@@ -1,11 +1,11 @@
 package admin
 
 import (
-	"github.com/zsetd/zsetd/server/internal/engine/metrics"
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/engine/metrics"
 	"github.com/zsetd/zsetd/server/internal/engine/persist"
 )
 
