@@ -301,8 +301,8 @@ func TestTLSReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	resumed()
-	strangers := enginetest.NewPKI(t, t.TempDir(), "ca")
-	if err := set("tls-ca-cert-file", strangers.Path("ca.crt")); err != nil {
+	others := enginetest.NewPKI(t, t.TempDir(), "ca")
+	if err := set("tls-ca-cert-file", others.Path("ca.crt")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := enginetest.PingTLS(addr, config); err == nil {
