@@ -12,7 +12,7 @@ import (
 // command, a command of EXEC, of a fast batch or of a script, and for the retry of a
 // waiter. The bookkeeping after a handler is therefore written once: the removal of
 // emptied collections, the tracking of keys and the count of errors in execute; stats,
-// slow log and latency in Engine.record. The commit follows in the turn that the call
+// slow log and latency in stats.record. The commit follows in the turn that the call
 // is part of.
 
 // execute runs the handler of a command that has passed all checks. names is how many

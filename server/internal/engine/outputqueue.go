@@ -19,7 +19,7 @@ import (
 // There are three bounds.
 //
 //   - The server runs no more commands of a client with more than maxUnsent bytes
-//     of unread replies (OutputExceedsLimit). It continues to read commands, up to
+//     of unread replies (ExceedsLimit). It continues to read commands, up to
 //     client-query-buffer-limit: many clients read no reply before they have written
 //     all of a pipeline. At that limit it closes a client that takes no output for
 //     stuckSeconds, and lets another one wait. maxUnsent is not a parameter: it harms
@@ -29,7 +29,7 @@ import (
 //     the soft limit.
 //   - Output that a client has not requested (lines of MONITOR, invalidations of
 //     cached keys) falls under the hard limit of the class pubsub, whatever the
-//     client's class: OutputExceedsLimit does not stop it.
+//     client's class: ExceedsLimit does not stop it.
 //
 // The soft limit of the class normal is about progress: its seconds restart when
 // the client takes data, or sends at least 4 KB, more than a sign of life. So with the
@@ -99,7 +99,7 @@ type outputQueue struct {
 	overran    bool // closed because it exceeded a limit
 
 	Flushing  atomic.Uint32 // see claim
-	inSlow    atomic.Bool   // is in Server.slow
+	inSlow    atomic.Bool   // is in clients.slow
 	Unsent    atomic.Int64  // bytes that the transport has taken and could not write yet
 	queuedOut atomic.Int64  // bytes that turns have added since
 	late      atomic.Int64  // bytes written later than at the first attempt
