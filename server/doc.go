@@ -70,6 +70,7 @@
 //	internal/values/lcs           the longest common subsequence
 //	internal/base/clock           the clock of the server
 //	internal/base/process         the version, processor time and open files of this process
+//	internal/base/replyjson       replies of RESP3 as JSON
 //	internal/base/glob            patterns of names
 //	internal/base/keyslot         the cluster slot of a key
 //

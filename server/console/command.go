@@ -14,6 +14,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/zsetd/zsetd/server/internal/base/replyjson"
+
 	"github.com/zsetd/zsetd/server"
 )
 
@@ -119,8 +121,8 @@ func (c *Console) execute(w http.ResponseWriter, nc *conn, commands [][]string, 
 // respondAll responds with the replies of n commands, an array of them if they are a pipeline.
 func (c *Console) respondAll(w http.ResponseWriter, nc *conn, n int, pipeline, types bool) {
 	body := bufio.NewWriter(newWriter(w))
-	t := &transcoder{r: nc.r, w: body, types: types}
-	failed, err := t.isError()
+	t := &replyjson.Transcoder{R: nc.r, W: body, Types: types}
+	failed, err := t.IsError()
 	if err != nil {
 		fail(w, http.StatusBadRequest, "ERR the server has closed the connection: "+err.Error())
 		return
@@ -136,7 +138,7 @@ func (c *Console) respondAll(w http.ResponseWriter, nc *conn, n int, pipeline, t
 		if i > 0 {
 			body.WriteByte(',')
 		}
-		if err := t.response(); err != nil {
+		if err := t.Response(); err != nil {
 			panic(http.ErrAbortHandler) // an incomplete body must not look like a complete one
 		}
 	}

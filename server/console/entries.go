@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/base/replyjson"
 )
 
 // entryCount is the number of entries of a stream that are read at once.
@@ -119,18 +120,18 @@ func (e *entry) appendEvent(b []byte, key feedKey) []byte {
 		return appendData(b, text)
 	}
 	b = append(b, `data: {"stream":`...)
-	b = append(b, jsonString(key.name)...)
+	b = append(b, replyjson.String(key.name)...)
 	b = append(b, `,"id":`...)
-	b = append(b, jsonString(e.id)...)
+	b = append(b, replyjson.String(e.id)...)
 	b = append(b, `,"fields":[`...)
 	for i := 0; i+1 < len(e.fields); i += 2 {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = append(b, '[')
-		b = append(b, jsonString(e.fields[i])...)
+		b = append(b, replyjson.String(e.fields[i])...)
 		b = append(b, ',')
-		b = append(b, jsonString(e.fields[i+1])...)
+		b = append(b, replyjson.String(e.fields[i+1])...)
 		b = append(b, ']')
 	}
 	return append(b, "]}\n\n"...)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/base/replyjson"
 )
 
 // feedKey names a source of events. Viewers with the same one share one subscription.
@@ -249,7 +250,7 @@ func (c *Console) read(ctx context.Context, f *feed, who identity) error {
 // tells it to clients that cache the key, whatever the parameter notify-keyspace-events says.
 // The messages do not name the database.
 func (c *conn) changes(f *feed) error {
-	event := []byte(`data: {"key":` + string(jsonString(f.key.name)) + `,"event":"change"}` + "\n\n")
+	event := []byte(`data: {"key":` + string(replyjson.String(f.key.name)) + `,"event":"change"}` + "\n\n")
 	if f.key.raw {
 		event = appendData(nil, f.key.name)
 	}
@@ -304,28 +305,28 @@ func (m *message) appendEvent(b []byte, raw bool) []byte {
 		return appendData(b, m.text)
 	}
 	b = append(b, `data: {"channel":`...)
-	b = append(b, jsonString(m.channel)...)
+	b = append(b, replyjson.String(m.channel)...)
 	if m.pattern != "" {
 		b = append(b, `,"pattern":`...)
-		b = append(b, jsonString(m.pattern)...)
+		b = append(b, replyjson.String(m.pattern)...)
 	}
 	if m.key != "" {
 		event, members, _ := strings.Cut(m.text, "|")
 		b = append(b, `,"key":`...)
-		b = append(b, jsonString(m.key)...)
+		b = append(b, replyjson.String(m.key)...)
 		b = append(b, `,"event":`...)
-		b = append(b, jsonString(event)...)
+		b = append(b, replyjson.String(event)...)
 		b = append(b, `,"members":[`...)
 		for i, member := range memberList(members) {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = append(b, jsonString(member)...)
+			b = append(b, replyjson.String(member)...)
 		}
 		b = append(b, ']')
 	}
 	b = append(b, `,"message":`...)
-	b = append(b, jsonString(m.text)...)
+	b = append(b, replyjson.String(m.text)...)
 	return append(b, "}\n\n"...)
 }
 

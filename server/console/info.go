@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/base/replyjson"
 )
 
 // infoSection is a section of INFO.
@@ -169,7 +170,7 @@ func infoValue(value string) any {
 func plain(v any) any {
 	switch v := v.(type) {
 	case string:
-		return json.RawMessage(jsonString(v))
+		return json.RawMessage(replyjson.String(v))
 	case protocol.Status:
 		return plain(string(v))
 	case protocol.ReplyError:

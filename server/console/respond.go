@@ -1,22 +1,21 @@
 package console
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"os"
 	"strconv"
 	"time"
-	"unicode/utf8"
+
+	"github.com/zsetd/zsetd/server/internal/base/replyjson"
 )
 
 // fail responds with a status and {"error": reason}.
 func fail(w http.ResponseWriter, status int, reason string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	w.Write(append(append([]byte(`{"error":`), jsonString(reason)...), "}\n"...))
+	w.Write(append(append([]byte(`{"error":`), replyjson.String(reason)...), "}\n"...))
 }
 
 // redirect responds that the browser should get a location, relative to that of the request:
@@ -86,21 +85,4 @@ func (w *writer) Write(p []byte) (n int, err error) {
 		p = p[m:]
 	}
 	return n, nil
-}
-
-// jsonString returns a string as JSON, or {"base64": …} if it is no UTF-8.
-func jsonString(s string) []byte {
-	if utf8.ValidString(s) {
-		return jsonText(s)
-	}
-	return append(base64.StdEncoding.AppendEncode([]byte(`{"base64":"`), []byte(s)), `"}`...)
-}
-
-// jsonText returns a string of UTF-8 as JSON, with <, > and & escaped.
-func jsonText(s string) []byte {
-	b, err := json.Marshal(s)
-	if err != nil {
-		panic("BUG: a string has no JSON: " + err.Error())
-	}
-	return b
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/base/replyjson"
 )
 
 // maxState is the largest number of elements of a value, or bytes of a string, that a stream
@@ -41,7 +42,7 @@ func (c *conn) state(s *stream, key feedKey) error {
 		return err
 	}
 	kind := fmt.Sprint(reply)
-	event := fmt.Appendf(nil, `event: state`+"\n"+`data: {"key":%s,"type":%s,"length":`, jsonString(key.name), jsonString(kind))
+	event := fmt.Appendf(nil, `event: state`+"\n"+`data: {"key":%s,"type":%s,"length":`, replyjson.String(key.name), replyjson.String(kind))
 	length, value := stateCommands(kind, key.name)
 	if length == nil {
 		return s.write(append(event, "0,\"value\":null}\n\n"...))
@@ -57,8 +58,8 @@ func (c *conn) state(s *stream, key feedKey) error {
 		return err
 	}
 	out := bufio.NewWriter(writerFunc(s.write))
-	t := &transcoder{r: c.r, w: out}
-	failed, err := t.isError()
+	t := &replyjson.Transcoder{R: c.r, W: out}
+	failed, err := t.IsError()
 	if failed && err == nil {
 		reply, err = protocol.DecodeFrom(c.r)
 		if refused, is := reply.(protocol.ReplyError); is && err == nil {
@@ -69,7 +70,7 @@ func (c *conn) state(s *stream, key feedKey) error {
 		return err
 	}
 	out.Write(event)
-	if err := t.value(0); err != nil {
+	if err := t.Value(0); err != nil {
 		return err
 	}
 	out.WriteString("}\n\n")

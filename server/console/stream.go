@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/base/replyjson"
 )
 
 const (
@@ -221,7 +222,7 @@ func (s *stream) run() {
 		events, pause, err := s.take()
 		switch {
 		case err != nil:
-			s.write(append(append([]byte("event: end\ndata: {\"error\":"), jsonString(err.Error())...), "}\n\n"...))
+			s.write(append(append([]byte("event: end\ndata: {\"error\":"), replyjson.String(err.Error())...), "}\n\n"...))
 			s.mu.Lock()
 			s.ended = true
 			s.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/base/replyjson"
 )
 
 // transaction is the body of POST /command that is an object: commands that run in a
@@ -217,7 +218,7 @@ func (c *Console) commit(w http.ResponseWriter, nc *conn, t *transaction, types 
 	if err := nc.send("EXEC"); err != nil {
 		return false, err
 	}
-	failed, err := (&transcoder{r: nc.r}).isError()
+	failed, err := (&replyjson.Transcoder{R: nc.r}).IsError()
 	if err != nil {
 		return false, err
 	}

@@ -76,7 +76,7 @@ func packages() []pkg {
 		},
 		{
 			"server/console", "the page, the metrics and the event streams over HTTP",
-			"protocol server github.com/VictoriaMetrics/metrics github.com/a-h/templ",
+			"protocol server server/internal/base/replyjson github.com/VictoriaMetrics/metrics github.com/a-h/templ",
 			"the console is a client of the server, as a program that embeds both",
 		},
 		{
@@ -263,6 +263,11 @@ func packages() []pkg {
 			"server/internal/base/process", "the version, processor time and open files of this process",
 			"-net -os -io -log/slog",
 			"readings only: what they decide is above it",
+		},
+		{
+			"server/internal/base/replyjson", "replies of RESP3 as JSON",
+			"protocol -net -os -log/slog",
+			"the console and the engine write the same JSON",
 		},
 		{
 			"server/internal/base/glob", "patterns of names",

@@ -1,4 +1,4 @@
-package console
+package replyjson
 
 import (
 	"bufio"
@@ -12,8 +12,8 @@ func TestTranscode(t *testing.T) {
 	transcode := func(reply string, types bool) (string, error) {
 		var b bytes.Buffer
 		out := bufio.NewWriter(&b)
-		tr := &transcoder{r: bufio.NewReaderSize(strings.NewReader(reply), 16), w: out, types: types}
-		err := tr.response()
+		tr := &Transcoder{R: bufio.NewReaderSize(strings.NewReader(reply), 16), W: out, Types: types}
+		err := tr.Response()
 		out.Flush()
 		return b.String(), err
 	}
