@@ -31,6 +31,7 @@ type Call struct {
 
 	Nested       bool // inside EXEC: must not block
 	OfScript     bool // a command of a script: its request is that of the script
+	Observing    bool // for a live query: it leaves no trace
 	Again        bool // retried for a waiter
 	stillBlocked bool // and the retry changed nothing again
 	Large        bool // it took longer than other commands of its name; see fastbatch.go

@@ -71,6 +71,7 @@ func (h *host) Continue(s persist.Stream) { h.Replication.Continue(s) }
 func (h *host) Loaded() {
 	(*Engine)(h).loadLibraries()
 	h.Memory.MoreToEvict = h.Config.Maxmemory != 0 // the timer checks the limit
+	h.Queries.markAll(-1)
 }
 
 // Durable resumes the sessions whose changes are on the disk, and returns their number.
@@ -186,6 +187,7 @@ func (srv *Engine) Reload(write, flush, merge bool) error {
 	if err := loader.Read(path); err != nil {
 		return err
 	}
+	srv.Queries.markAll(-1)
 	if flush {
 		srv.Turn.Scope.Flushed()
 	}

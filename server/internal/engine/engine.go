@@ -70,9 +70,10 @@ type Engine struct {
 	Tracking tracking.Table[*Session]
 	events   notifications
 
-	Waits  waits
-	Timers timers
-	Pauses pauses
+	Waits   waits
+	Queries queries
+	Timers  timers
+	Pauses  pauses
 
 	Scripting scripting
 	Stats     stats
@@ -376,6 +377,9 @@ func (srv *Engine) check() error {
 		}
 	}
 	if err := srv.PubSub.Table.Check(maps.Values(srv.Clients.Sessions)); err != nil {
+		return err
+	}
+	if err := srv.checkQueries(); err != nil {
 		return err
 	}
 	if err := srv.Tracking.Check(maps.Values(srv.Clients.Sessions)); err != nil {

@@ -44,6 +44,20 @@ func (c *Call) execute(cmd *Command, argv [][]byte, names int, db *keyspace.DB, 
 	}
 }
 
+// observe is execute for a live query: the command, which only reads, leaves no trace.
+func (c *Call) observe(cmd *Command, argv [][]byte, names int, db *keyspace.DB) {
+	srv := c.Engine
+	hits, misses, notify := srv.Hits(), srv.Stats.KeyspaceMisses, srv.events.notify
+	srv.events.notify &^= classMiss
+	srv.Keys.NoTouch = true
+	c.Args = protocol.NewArgs(argv[names:])
+	c.Command, c.Argv, c.DB, c.mark, c.secret, c.Counted, c.Invented, c.stillBlocked = cmd, argv, db, 0, nil, false, false, false
+	cmd.Run(c)
+	c.RemoveEmpty()
+	srv.events.notify = notify
+	srv.keepAccesses(hits, misses)
+}
+
 // run executes a command of a client, alone or in EXEC.
 func (s *Session) run(cmd *Command, argv [][]byte, names int) {
 	mark, start := s.Out.Len(), s.Engine.Turn.At

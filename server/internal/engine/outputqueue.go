@@ -215,7 +215,7 @@ func (s *Session) next(spare []byte) (out []byte) {
 		}
 	}
 	s.Activity.written += int64(len(out))
-	if s.waiting() > 0 {
+	if s.waiting() > 0 || len(s.lateQueries) > 0 {
 		s.Queue.Flushing.Store(2)
 	}
 	s.Queue.queuedOut.Store(int64(s.waiting()))
@@ -248,6 +248,9 @@ func (q *outputQueue) claim() bool {
 	}
 }
 
+// again makes the writer, if there is one, look for more output under the lock.
+func (q *outputQueue) again() { q.Flushing.CompareAndSwap(1, 2) }
+
 // Written is called by the transport, without the lock, after it has written its
 // output. It returns the next output, or nil if there is none; then it has released
 // the claim.
@@ -260,6 +263,7 @@ func (s *Session) Written() []byte {
 	s.Queue.Flushing.Store(1)
 	if s.waiting() == 0 || s.Stall.withheld || s.End == Killed {
 		s.Queue.Flushing.Store(0)
+		s.queriesDrained()
 		return nil
 	}
 	return s.next(nil)

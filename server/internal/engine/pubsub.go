@@ -27,6 +27,10 @@ func (s *Session) Subscribe(kind subscription.Topic, name string) {
 	if added {
 		s.Weight.nameBytes += int64(len(name)) + perName
 	}
+	if kind == subscription.Channels && IsQuery(protocol.BytesOf(name)) {
+		s.joinQuery(name)
+		return
+	}
 	if f := s.Engine.Forwarding.forwarder; first && f != nil {
 		f.Subscribe(kind, []string{name}, func() {})
 	}
@@ -37,6 +41,10 @@ func (s *Session) Unsubscribe(kind subscription.Topic, name string) {
 	removed, last := s.Engine.PubSub.Table.Remove(s, kind, name)
 	if removed {
 		s.Weight.nameBytes -= int64(len(name)) + perName
+	}
+	if kind == subscription.Channels && IsQuery(protocol.BytesOf(name)) {
+		s.leaveQuery(name)
+		return
 	}
 	if f := s.Engine.Forwarding.forwarder; last && f != nil {
 		f.Unsubscribe(kind, strings.Clone(name))

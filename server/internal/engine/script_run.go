@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"bytes"
 	"math"
 	"runtime/debug"
 	"runtime/metrics"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -220,6 +222,12 @@ func (r *ScriptRun) Interrupt() *lua.LTable {
 	srv := r.Engine
 	if r.memory.Outgrown() {
 		return ErrorTable(r.State, "ERR not enough memory", false)
+	}
+	if r.Caller.Call.Observing { // it lends the lock to no one
+		if r.Watch.Look() > ScriptQueryTime {
+			return ErrorTable(r.State, "ERR live query: the script takes longer than "+ScriptQueryTime.String(), false)
+		}
+		return nil
 	}
 	if threshold := srv.Config.BusyReplyThreshold; !r.busy && (threshold == 0 || r.Watch.Look().Milliseconds() < threshold) {
 		return nil
@@ -497,6 +505,9 @@ func (s *Session) workWhileBusy(batch [][][]byte) (done int, out []byte, ending 
 func (r *ScriptRun) Call(argv [][]byte) (reply []byte, failed string) {
 	srv := r.Engine
 	cmd, names := srv.Table.Find(argv)
+	if r.Caller.Call.Observing {
+		return r.observe(cmd, argv, names)
+	}
 	if failed = r.refuses(cmd, argv); failed != "" {
 		if cmd != nil {
 			cmd.Stats.Rejected++
@@ -519,6 +530,33 @@ func (r *ScriptRun) Call(argv [][]byte) (reply []byte, failed string) {
 	srv.recordCall(c, start)
 	srv.Turn.Scope.apply()
 	r.Caller.Activity.ran++
+	if s.Out.Over() {
+		return nil, "ERR not enough memory for the reply"
+	}
+	return s.Out.Bytes(), ""
+}
+
+// observe is Call for the script of a live query: it may run what could be a live query, on
+// the keys that are named.
+func (r *ScriptRun) observe(cmd *Command, argv [][]byte, names int) (reply []byte, failed string) {
+	if failed = r.refuses(cmd, argv); failed == "" {
+		failed = cmd.unfitAsQuery(argv)
+	}
+	if failed != "" {
+		return nil, failed
+	}
+	var few, more [8]protocol.KeyRef
+	named := r.Row.Spec.AppendKeys(few[:0], r.Command)
+	for _, ref := range cmd.Spec.AppendKeys(more[:0], argv) {
+		if !slices.ContainsFunc(named, func(n protocol.KeyRef) bool { return bytes.Equal(r.Command[n.Index], argv[ref.Index]) }) {
+			return nil, "ERR live query: the script reads a key that it does not name"
+		}
+	}
+	s := r.Session
+	s.Out.Truncate(0)
+	s.Call.Observing = true
+	s.Call.observe(cmd, argv, names, s.DB)
+	s.Call.Observing = false
 	if s.Out.Over() {
 		return nil, "ERR not enough memory for the reply"
 	}

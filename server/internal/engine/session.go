@@ -29,6 +29,10 @@ type Session struct {
 	Activity      activity
 	Transaction   transaction
 	subscriptions subscription.Names
+	queries       map[string]queryPosition // those of subscriptions that are live queries, by name
+	lateQueries   []*query                 // whose messages wait until the output is read
+	drained       bool                     // in queries.drained
+	observes      bool                     // messages of queries are replies, without a channel
 	Metered       metered
 	forwarded     *forwarded       // nil unless commands were forwarded
 	cache         *tracking.Client // state of CLIENT TRACKING; nil without tracking

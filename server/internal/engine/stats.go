@@ -321,6 +321,7 @@ func (srv *Engine) ResetStats() {
 	s.keyspaceHits = srv.Keys.Hits()
 	s.UnexpectedErrors, s.ApartErrors, s.ApartCommands = 0, 0, 0
 	s.turnStats = turnStats{}
+	srv.Queries.queryStats = queryStats{Subscriptions: srv.Queries.Subscriptions}
 	srv.Scripting.Cache.ResetEvicted()
 	if srv.Stats.SlotStats != nil {
 		srv.Stats.SlotStats.Reset()

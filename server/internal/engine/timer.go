@@ -73,6 +73,7 @@ func (srv *Engine) setTimer() {
 	if srv.Pauses.HasDelayed() || srv.evicting() {
 		next = min(next, srv.Turn.Instant)
 	}
+	next = min(next, srv.queriesDue(next))
 	if next == srv.Timers.timerAt || srv.Timers.TimerStopped {
 		return
 	}

@@ -86,6 +86,9 @@ func (srv *Engine) finishTurn() {
 	if len(srv.Pauses.released) > 0 {
 		srv.runReleased()
 	}
+	if srv.Queries.byName != nil {
+		srv.evaluateQueries()
+	}
 	if srv.Tracking.On() {
 		srv.finishTracking()
 	}
@@ -187,6 +190,9 @@ func (u *commitScope) followed(db int, key string, class EventClass, event strin
 	if srv.Memory.byChange {
 		srv.Keys.DB(db).Written(protocol.BytesOf(key))
 	}
+	if len(srv.Queries.byKey) > 0 {
+		srv.Queries.mark(WaitKey{db, key})
+	}
 	if len(srv.Waits.Watched) == 0 && len(srv.Waits.Waiting) == 0 && srv.events.notify == 0 && !srv.Tracking.On() {
 		return // no listener
 	}
@@ -250,6 +256,7 @@ func (u *commitScope) event(db int, key string, class EventClass, event string) 
 // is nil, in place of its own. The watches and waiters of each key that exists in
 // either are affected.
 func (u *commitScope) Replacing(db, by *keyspace.DB) {
+	u.srv.Queries.markAll(db.ID())
 	var keys []string
 	note := func(k WaitKey) {
 		if key := protocol.BytesOf(k.Key); k.Db == db.ID() && (db.Peek(key) != nil || by != nil && by.Peek(key) != nil) {

@@ -168,13 +168,11 @@ func (srv *Engine) LoadUsersFile(me *Session) (problems string) {
 func (srv *Engine) SaveUsersFile() error { return srv.ACL.WriteFile(srv.usersFile()) }
 
 // DropSubscribers ends the sessions of a user that are subscribed to channels which
-// next, the user's new rules, no longer permits; the session me ends after its
+// next, the user's new rules, no longer permits, or to live queries whose command it no longer
+// permits; the session me ends after its
 // reply.
 func (t *clients) DropSubscribers(u, next *acl.User, me *Session) {
 	remaining, loses := u.LosesChannels(next)
-	if !loses {
-		return
-	}
 	hears := func(s *Session, kind subscription.Topic) bool {
 		for name := range s.subscriptions.All(kind) {
 			if !remaining.Match(protocol.BytesOf(name), kind == subscription.Patterns) {
@@ -184,7 +182,7 @@ func (t *clients) DropSubscribers(u, next *acl.User, me *Session) {
 		return false
 	}
 	for _, s := range t.ByID() {
-		if s.Login.User == u && (hears(s, subscription.Patterns) || hears(s, subscription.Channels) || hears(s, subscription.Shards)) {
+		if s.Login.User == u && (s.losesQuery(next) || loses && (hears(s, subscription.Patterns) || hears(s, subscription.Channels) || hears(s, subscription.Shards))) {
 			s.terminate(me)
 		}
 	}

@@ -332,6 +332,12 @@ func infoStats(srv *engine.Engine, t *metrics.Text) {
 	t.Int("pubsub_channels", int64(srv.PubSub.Table.Len(subscription.Channels)))
 	t.Int("pubsub_patterns", int64(srv.PubSub.Table.Len(subscription.Patterns)))
 	t.Int("pubsubshard_channels", int64(srv.PubSub.Table.Len(subscription.Shards)))
+	t.Int("live_queries", int64(srv.Queries.Len()))
+	t.Int("live_query_subscriptions", srv.Queries.Subscriptions)
+	t.Int("live_query_evaluations", srv.Queries.Evaluations)
+	t.Int("live_query_time_usec", srv.Queries.Time.Microseconds())
+	t.Int("live_query_messages", srv.Queries.Messages)
+	t.Int("live_query_messages_left_out", srv.Queries.LeftOut)
 	t.Zeros("latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys",
 		"active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses",
 		"total_active_defrag_time", "current_active_defrag_time")

@@ -190,7 +190,7 @@ func hllUnion(c *engine.Call, keys [][]byte) (u *hyperloglog.Union, isDense, ok 
 // pfcount of one key caches the estimate in the value.
 func pfcount(c *engine.Call) {
 	keys := c.Rest()
-	if len(keys) > 1 {
+	if len(keys) > 1 || c.Observing {
 		if u, _, ok := hllUnion(c, keys); ok {
 			c.Reply.Int(int64(u.Count()))
 		}

@@ -147,6 +147,10 @@ func (t topic) join(c *engine.Call) {
 		c.Reply.Error("ERR " + strings.ToUpper(c.Command.Name) + " isn't allowed for a DENY BLOCKING client")
 		return
 	}
+	if refusal := t.refusesQueries(c); refusal != "" {
+		c.Reply.Error(refusal)
+		return
+	}
 	for c.More() {
 		name := c.String()
 		c.Session.Subscribe(t.kind, name)
@@ -155,6 +159,26 @@ func (t topic) join(c *engine.Call) {
 		c.Reply.BulkString(name)
 		c.Reply.Int(t.count(c.Session))
 	}
+}
+
+// refusesQueries returns the error of the first name that is a live query which cannot be
+// subscribed to, or "".
+func (t topic) refusesQueries(c *engine.Call) (refusal string) {
+	queries := 0
+	for _, name := range c.All() {
+		switch {
+		case refusal != "" || !engine.IsQuery(name) || t.kind == subscription.Patterns:
+		case t.kind == subscription.Shards:
+			refusal = engine.ErrQueryShard
+		default:
+			queries++
+			_, refusal = c.Session.ParseQuery(name)
+		}
+	}
+	if refusal == "" && queries > 0 {
+		refusal = c.Engine.RefusesQueries(queries)
+	}
+	return refusal
 }
 
 // leave unsubscribes the session from every name in the arguments, or from all.
@@ -207,6 +231,14 @@ func spublish(c *engine.Call) { send(c, true) }
 // send sends the message of a call.
 func send(c *engine.Call, sharded bool) {
 	channel, message := c.Bytes(), c.Bytes()
+	if engine.IsQuery(channel) {
+		if c.Session.Modes.Primary { // its clients are not those of this server
+			c.Reply.Int(0)
+		} else {
+			c.Reply.Error(engine.ErrQueryPublish)
+		}
+		return
+	}
 	c.Reply.Int(int64(c.Publish(sharded, channel, message)))
 }
 

@@ -50,6 +50,8 @@ type Settings struct {
 	MaxmemoryClients    int64 // bytes, or if negative percent of maxmemory
 
 	TrackingTableMaxKeys    int64
+	QueryMax                int64 // subscriptions to live queries
+	QueryCPU                int64 // percent of the time
 	BusyReplyThreshold      int64 // milliseconds
 	SlowlogSlowerThan       int64 // microseconds
 	SlowlogMaxLen           int64

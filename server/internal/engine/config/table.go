@@ -200,6 +200,10 @@ func Parameters() []Parameter {
 				"the client is disconnected."),
 		outputLimitParameter(),
 		maxmemoryClients(),
+		number("query-max", 200000, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.QueryMax }).
+			about("Maximum number of subscriptions to live queries, of all clients together."),
+		number("query-cpu", 25, 1, 100, func(c *Settings) *int64 { return &c.QueryCPU }).
+			about("Share of the time, in percent, that the server spends on evaluating live queries while their replies change; above it the messages come later and leave states out. Writes go on."),
 		number("tracking-table-max-keys", 1000000, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.TrackingTableMaxKeys }).
 			about("Maximum number of keys in the invalidation table of CLIENT TRACKING; 0 means no limit."),
 		number("busy-reply-threshold", 5000, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.BusyReplyThreshold }).
