@@ -336,7 +336,7 @@ func (srv *Engine) Advance(d time.Duration) error {
 	for {
 		srv.OnTimer()
 		srv.Mu.Lock()
-		due := srv.Sweeps() && srv.Timers.NextExpiry <= srv.Clock().UnixMilli() || srv.Pauses.HasDelayed()
+		due := srv.Sweeps() && srv.Timers.NextExpiry <= srv.Clock().UnixMilli() || srv.Pauses.HasDelayed() || srv.queriesDue(math.MaxInt64) <= srv.Clock().UnixMicro()
 		srv.Mu.Unlock()
 		if !due {
 			return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/base/replyjson"
 	"github.com/zsetd/zsetd/server/internal/engine/acl"
+	"github.com/zsetd/zsetd/server/internal/engine/subscription"
 	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 	"github.com/zsetd/zsetd/server/internal/values/score"
 	"github.com/zsetd/zsetd/zset"
@@ -33,8 +34,8 @@ import (
 //
 // Evaluations take the share query-cpu of the time, and a turn spends a millisecond on them at
 // most; the rest waits for the timer. Keys and alarms take turns, so one key with a hundred
-// thousand queries delays another by a few evaluations. A query that was slow twice in a
-// row waits a hundred times as long as it takes.
+// thousand queries delays another by a few evaluations. A query that was slow three
+// times in a row waits a hundred times as long as it takes.
 //
 // No reply is kept: a subscriber has the hash of the latest one that it was sent. A subscriber with unread output is late: its reply is computed
 // when it has read the output.
@@ -88,7 +89,7 @@ type query struct {
 
 	seen     uint64 // queries.changes at the latest evaluation
 	next     int64  // no evaluation before that instant, in microseconds since 1970
-	slow     bool   // the latest evaluation was slow
+	slow     uint8  // how many of the latest evaluations were slow, up to slowTimes
 	moving   bool   // it may have bounds that move
 	starting bool   // in queries.started
 	timerEntry
@@ -128,7 +129,9 @@ type queriedKey struct {
 const (
 	// slowQuery is the time from which on an evaluation is slow.
 	slowQuery = 10 * time.Millisecond
-	// slowShare is how many times longer than its evaluation a slow query waits.
+	// slowTimes is how many slow evaluations in a row make a query slow, and slowShare how many
+	// times longer than its evaluation it waits then.
+	slowTimes = 3
 	slowShare = 100
 	// queryTurn is the time that a turn spends on evaluations.
 	queryTurn = time.Millisecond
@@ -173,15 +176,31 @@ func (qs *queries) markAll(db int) {
 	}
 }
 
-// RefusesQueries returns the error of n more subscriptions to queries, or "".
-func (srv *Engine) RefusesQueries(n int) string {
-	if srv.Queries.Subscriptions+int64(n) > srv.Config.QueryMax {
+// RefusesQueries returns the error of the first name that is a live query which the session
+// cannot subscribe to, or "".
+func (s *Session) RefusesQueries(kind subscription.Topic, names []string) string {
+	more := int64(0)
+	for _, name := range names {
+		if kind == subscription.Patterns || !IsQuery(protocol.BytesOf(name)) {
+			continue
+		}
+		if kind == subscription.Shards {
+			return errQueryShard
+		}
+		if _, refusal := s.parseQuery(name); refusal != "" {
+			return refusal
+		}
+		if _, there := s.queries[name]; !there {
+			more++
+		}
+	}
+	if more > 0 && s.Engine.Queries.Subscriptions+more > s.Engine.Config.QueryMax {
 		return errQueryMax
 	}
 	return ""
 }
 
-// joinQuery adds the session to the query of a name, which ParseQuery has accepted.
+// joinQuery adds the session to the query of a name, which RefusesQueries has accepted.
 func (s *Session) joinQuery(name string) {
 	srv := s.Engine
 	qs := &srv.Queries
@@ -189,7 +208,7 @@ func (s *Session) joinQuery(name string) {
 		qs.start(p.query, &p.query.subscribers[p.at])
 		return
 	}
-	parsed, refusal := s.ParseQuery(protocol.BytesOf(name))
+	parsed, refusal := s.parseQuery(name)
 	if refusal != "" {
 		panic("BUG: a query was not checked: " + refusal)
 	}
@@ -516,10 +535,9 @@ func (r *queryRound) evaluate(q *query, from, to int) {
 	qs.Time += took
 	qs.credit -= took
 	if took < slowQuery {
-		q.slow = false
-	} else if !q.slow {
-		q.slow = true
-	} else {
+		q.slow = 0
+	} else if q.slow++; q.slow >= slowTimes { // a busy machine makes one evaluation slow now and then
+		q.slow = slowTimes
 		q.next = max(q.next, srv.Turn.Instant+slowShare*took.Microseconds())
 	}
 	srv.noteSlowQuery(q, took)

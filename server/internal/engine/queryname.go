@@ -40,8 +40,7 @@ const (
 
 	// ErrQueryPublish is the error of PUBLISH to the channel of a query.
 	ErrQueryPublish = "ERR only the server sends messages to the channel of a live query"
-	// ErrQueryShard is the error of a query as a shard channel.
-	ErrQueryShard = "ERR a live query is no shard channel: use SUBSCRIBE"
+	errQueryShard   = "ERR a live query is no shard channel: use SUBSCRIBE"
 )
 
 // parsedQuery is the name of a live query, parsed.
@@ -55,9 +54,9 @@ type parsedQuery struct {
 	moving   bool // a word may be a bound that moves
 }
 
-// ParseQuery parses and checks the name of a live query. refusal is the error of a subscription
+// parseQuery parses and checks the name of a live query. refusal is the error of a subscription
 // to it.
-func (s *Session) ParseQuery(name []byte) (q parsedQuery, refusal string) {
+func (s *Session) parseQuery(name string) (q parsedQuery, refusal string) {
 	srv := s.Engine
 	if len(name) > maxQueryName {
 		return q, errQueryLong
@@ -65,7 +64,7 @@ func (s *Session) ParseQuery(name []byte) (q parsedQuery, refusal string) {
 	if refusal = q.parseHead(name, srv.Keys.Len()); refusal != "" {
 		return q, refusal
 	}
-	argv, ok := protocol.SplitArgs(nil, bytes.Clone(name[q.text:]))
+	argv, ok := protocol.SplitArgs(nil, []byte(name[q.text:]))
 	switch {
 	case !ok:
 		return q, errQueryQuotes
@@ -97,8 +96,8 @@ func (s *Session) ParseQuery(name []byte) (q parsedQuery, refusal string) {
 }
 
 // parseHead parses what is before the command.
-func (q *parsedQuery) parseHead(name []byte, databases int) (refusal string) {
-	head, _, ok := strings.Cut(protocol.View(name[len(queryPrefix):]), "__:")
+func (q *parsedQuery) parseHead(name string, databases int) (refusal string) {
+	head, _, ok := strings.Cut(name[len(queryPrefix):], "__:")
 	if !ok {
 		return errQueryForm
 	}
@@ -161,7 +160,7 @@ func (c *Command) unfitAsQuery(argv [][]byte) string {
 	}
 	for i, arg := range argv {
 		switch {
-		case c.AnyKey && i+1 < len(argv) && (protocol.EqualFold(arg, "BY") || protocol.EqualFold(arg, "GET")) && bytes.IndexByte(argv[i+1], '*') >= 0:
+		case c.KeysBy == protocol.KeysOfSort && i+1 < len(argv) && (protocol.EqualFold(arg, "BY") || protocol.EqualFold(arg, "GET")) && bytes.IndexByte(argv[i+1], '*') >= 0:
 			return errQueryPattern
 		case flags.Has(protocol.Blocking) && protocol.EqualFold(arg, "STREAMS"):
 			return ""

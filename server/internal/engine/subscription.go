@@ -39,6 +39,16 @@ func (srv *Engine) Subscribe(ctx context.Context, pattern bool, names ...string)
 	if len(names) == 0 {
 		return nil, errors.New("zsetd: no channel to subscribe to")
 	}
+	kind := subscription.Channels
+	if pattern {
+		kind = subscription.Patterns
+	}
+	return srv.subscribe(ctx, kind, names, false)
+}
+
+// subscribe is Subscribe for a kind of names. observes says that the replies of live queries
+// arrive as they are.
+func (srv *Engine) subscribe(ctx context.Context, kind subscription.Topic, names []string, observes bool) (sub *Subscription, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -47,20 +57,25 @@ func (srv *Engine) Subscribe(ctx context.Context, pattern bool, names ...string)
 	}
 	defer srv.Ending.running.Done()
 	sub = &Subscription{woken: make(chan struct{}, 1)}
-	kind := subscription.Channels
-	if pattern {
-		kind = subscription.Patterns
-	}
+	refusal := ""
 	srv.Locked(func() {
 		srv.addSession(&sub.sess, Peer{FD: -1, Wake: sub.wake})
 		s := sub.sess
 		s.SetOwner()
 		s.Out.SetVersion(3)
+		s.observes = observes
+		if refusal = s.RefusesQueries(kind, names); refusal != "" {
+			s.remove()
+			return
+		}
 		for _, name := range names {
 			s.Subscribe(kind, name)
 		}
 		s.Weigh()
 	})
+	if refusal != "" {
+		return nil, protocol.ReplyError(refusal)
+	}
 	sub.mu.Lock() // ctx may end before stop is set
 	defer sub.mu.Unlock()
 	sub.stop = context.AfterFunc(ctx, func() { sub.end(ctx.Err()) })

@@ -147,38 +147,21 @@ func (t topic) join(c *engine.Call) {
 		c.Reply.Error("ERR " + strings.ToUpper(c.Command.Name) + " isn't allowed for a DENY BLOCKING client")
 		return
 	}
-	if refusal := t.refusesQueries(c); refusal != "" {
+	names := make([]string, 0, c.Len())
+	for c.More() {
+		names = append(names, c.String())
+	}
+	if refusal := c.Session.RefusesQueries(t.kind, names); refusal != "" {
 		c.Reply.Error(refusal)
 		return
 	}
-	for c.More() {
-		name := c.String()
+	for _, name := range names {
 		c.Session.Subscribe(t.kind, name)
 		c.Reply.Push(3)
 		c.Reply.BulkString(t.on)
 		c.Reply.BulkString(name)
 		c.Reply.Int(t.count(c.Session))
 	}
-}
-
-// refusesQueries returns the error of the first name that is a live query which cannot be
-// subscribed to, or "".
-func (t topic) refusesQueries(c *engine.Call) (refusal string) {
-	queries := 0
-	for _, name := range c.All() {
-		switch {
-		case refusal != "" || !engine.IsQuery(name) || t.kind == subscription.Patterns:
-		case t.kind == subscription.Shards:
-			refusal = engine.ErrQueryShard
-		default:
-			queries++
-			_, refusal = c.Session.ParseQuery(name)
-		}
-	}
-	if refusal == "" && queries > 0 {
-		refusal = c.Engine.RefusesQueries(queries)
-	}
-	return refusal
 }
 
 // leave unsubscribes the session from every name in the arguments, or from all.
