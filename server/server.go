@@ -142,9 +142,9 @@ func ReadArgs(args []string) (map[string]string, error) { return config.ReadArgs
 // Usage returns the parameters with their defaults, for zsetd --help.
 func Usage() string { return config.Usage() }
 
-// Version returns the line of zsetd --version. It has the fields of Redis's: v is
-// the version of Redis whose commands the server has. zsetd is the version of the
-// module.
+// Version returns the lines of zsetd --version. The first is zsetd and the version of the
+// module. The second has the fields of Redis's, which tools read: v is the version of
+// Redis whose commands the server has.
 func Version() string { return admin.Version() }
 
 // ListenAndServe listens on the configured addresses and serves clients until
