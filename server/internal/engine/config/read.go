@@ -94,6 +94,21 @@ func argumentLines(args []string) string {
 	return string(b)
 }
 
+// ParameterError is the error for a parameter of a configuration file or of the command
+// line: its name is unknown, or its value is not accepted.
+type ParameterError struct {
+	Name  string
+	Words []string // the value
+	line  string
+	err   error
+}
+
+// Error returns the line and the reason, as Redis writes them.
+func (e *ParameterError) Error() string { return fmt.Sprintf(">>> '%s': %v", e.line, e.err) }
+
+// Unwrap returns the reason.
+func (e *ParameterError) Unwrap() error { return e.err }
+
 // maxInclude is the maximum depth of include directives.
 const maxInclude = 16
 
@@ -139,7 +154,7 @@ func (s *reader) line(line, path string, depth int) error {
 		return s.include(words[0], path, depth)
 	}
 	if err := s.set(name, words); err != nil {
-		return fmt.Errorf(">>> '%s': %w", line, err)
+		return &ParameterError{Name: name, Words: words, line: line, err: err}
 	}
 	return nil
 }
