@@ -141,9 +141,6 @@ func (o Options) transport() transport.Options {
 // The error for an unknown parameter or value is a [*ParameterError].
 func ReadArgs(args []string) (map[string]string, error) { return config.ReadArgs(args) }
 
-// Usage returns the parameters with their defaults, for zsetd --help.
-func Usage() string { return config.Usage() }
-
 // ParameterError is the error of [ReadArgs] for a parameter of a configuration file or of
 // the command line: its name is unknown, or its value is not accepted.
 type ParameterError = config.ParameterError

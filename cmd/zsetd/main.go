@@ -6,7 +6,8 @@
 //	zsetd ping [redis.conf] [--name value ...]
 //	zsetd check | backup | compact | salvage | export | import | functions ...
 //	zsetd migrate FROM TO ...
-//	zsetd --help | --version
+//	zsetd --help [all | PARAMETER | TOOL]
+//	zsetd --version
 //
 // The parameters are Redis's, as in redis.conf; server/PARAMETERS.md lists them. The tools
 // read and write the file in which a server keeps its data; zsetd TOOL --help

@@ -28,14 +28,13 @@ func TestWords(t *testing.T) {
 		status int
 		says   string
 	}{
-		{"--help", 0, "--notify-keyspace-events"},
 		{"--help", 0, "--version"},
-		{"--port 7000 --help", 0, "--notify-keyspace-events"},
+		{"--port 7000 --help", 0, "Usage: zsetd [redis.conf]"},
 		{"ping --help", 0, "Usage: zsetd ping "},
 		{"ping --port 7000 -h", 0, "Usage: zsetd ping "},
 		{"help ping", 0, "Usage: zsetd ping "},
 		{"--check-config --help", 0, "Usage: zsetd --check-config "},
-		{"help nosuch", 2, "unknown command nosuch\nTry 'zsetd --help'.\n"},
+		{"help nosuch", 2, "unknown command or parameter nosuch\nTry 'zsetd --help'.\n"},
 		{"bogus", 2, "unknown command bogus, and no configuration file of that name\nTry 'zsetd --help'.\n"},
 		{"bogus.conf", 2, "cannot open the configuration file bogus.conf: "},
 		{"-p 7000", 2, "unknown option -p: parameters begin with two dashes, as in --port 7000\nTry 'zsetd --help'.\n"},

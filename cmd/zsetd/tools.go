@@ -139,7 +139,7 @@ func tools() []tool {
 		},
 		{
 			name: "functions", run: runFunctions,
-			summary: "print a function library with zsetd's commands for Redis 7 and Valkey",
+			summary: "print zsetd's own commands as functions for Redis 7 and Valkey",
 			details: "Prints Lua source: zsetd functions | redis-cli -x FUNCTION LOAD REPLACE. FCALL zaddex 1 key ...\n" +
 				"then is ZADDEX key ..., in Redis as in zsetd.",
 		},
@@ -164,7 +164,7 @@ func runTool(args []string, stdin io.Reader, stdout, stderr io.Writer) (status i
 	if len(args) == 0 {
 		return 0, false
 	}
-	if len(args) == 2 && args[0] == "help" {
+	if len(args) == 2 && slices.Contains([]string{"help", "--help", "-h"}, args[0]) {
 		args = []string{args[1], "--help"}
 	}
 	for _, t := range tools() {

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -233,23 +232,4 @@ func addUser(values map[string]string, words []string) error {
 	}
 	values["user"] += line + "\n"
 	return nil
-}
-
-// Usage returns the parameters with their defaults, for zsetd --help.
-func Usage() string {
-	var b strings.Builder
-	b.WriteString("Parameters, with their defaults:\n\n")
-	for _, p := range Parameters() {
-		if p.Kept {
-			continue
-		}
-		initial := p.Initial
-		if initial == "" || strings.Contains(initial, " ") {
-			initial = strconv.Quote(initial)
-		}
-		doc := strings.NewReplacer("`", "", "[What differs](README.md#what-differs-from-redis)", "What differs from Redis in server/README.md").Replace(p.Doc)
-		fmt.Fprintf(&b, "  --%s %s\n        %s\n", p.Name, initial, doc)
-	}
-	b.WriteString("\nThe other parameters of Redis are accepted as well; server/PARAMETERS.md lists those without effect.\n")
-	return b.String()
 }
