@@ -101,6 +101,27 @@ func findParameter(name string) (server.Parameter, bool) {
 	return server.Parameter{}, false
 }
 
+// parameterNames returns the names that may begin a line of a configuration file.
+func parameterNames() []string {
+	var names []string
+	for _, p := range server.Parameters() {
+		names = append(names, p.Name)
+		if p.Alias != "" {
+			names = append(names, p.Alias)
+		}
+	}
+	return append(names, "user", "include")
+}
+
+// commandNames returns the names that may follow zsetd.
+func commandNames() []string {
+	var names []string
+	for _, t := range tools() {
+		names = append(names, t.name)
+	}
+	return append(names, "ping", "help", "version")
+}
+
 // shortHelp is the first page of the help.
 func shortHelp() string {
 	var b strings.Builder
@@ -229,7 +250,8 @@ func helpOn(topic string) (text string, ok bool) {
 func printHelp(topic string, stdout, stderr io.Writer) int {
 	text, ok := helpOn(topic)
 	if !ok {
-		fmt.Fprintf(stderr, "zsetd: unknown command or parameter %s\nTry 'zsetd --help'.\n", topic)
+		names := append(commandNames(), parameterNames()...)
+		fmt.Fprintf(stderr, "zsetd: unknown command or parameter %s\n%sTry 'zsetd --help'.\n", topic, didYouMean(strings.TrimLeft(topic, "-"), "", names))
 		return statusUsage
 	}
 	fmt.Fprint(stdout, text)
@@ -268,14 +290,41 @@ func runHelp(args []string, stdout, stderr io.Writer) (status int, ok bool) {
 }
 
 // argumentError prints an error that server.ReadArgs has returned for the arguments
-// of a command, and names the help.
+// of a command, what helps, and names the help.
 func argumentError(stderr io.Writer, command string, args []string, err error) {
-	if command == "" && errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(args[0], `./\-`) {
+	hint := ""
+	wrong, isParameter := errors.AsType[*server.ParameterError](err)
+	switch {
+	case isParameter:
+		hint = parameterHint(wrong, args)
+	case command == "" && errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(args[0], `./\-`):
 		err = fmt.Errorf("unknown command %s, and no configuration file of that name", args[0])
+		hint = commandHint(args[0])
 	}
 	help := "zsetd --help"
 	if command != "" {
 		help = "zsetd " + command + " --help"
 	}
-	fmt.Fprintf(stderr, "zsetd: %v\nTry '%s'.\n", err, help)
+	fmt.Fprintf(stderr, "zsetd: %v\n%sTry '%s'.\n", err, hint, help)
+}
+
+// parameterHint returns what helps after an error in a parameter, in lines.
+func parameterHint(wrong *server.ParameterError, args []string) string {
+	p, ok := findParameter(wrong.Name)
+	if !ok {
+		prefix := ""
+		for _, arg := range args {
+			if strings.HasPrefix(arg, "--"+wrong.Name) {
+				prefix = "--" // it is not in a file
+			}
+		}
+		return didYouMean(wrong.Name, prefix, parameterNames())
+	}
+	if len(p.Values) > 0 && len(wrong.Words) == 1 {
+		return didYouMean(wrong.Words[0], "", p.Values)
+	}
+	if accepted := accepts(p); accepted != "" {
+		return p.Name + " accepts " + accepted + ".\n"
+	}
+	return ""
 }

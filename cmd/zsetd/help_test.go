@@ -85,7 +85,8 @@ func TestHelpTopics(t *testing.T) {
 		{"--help check-config", 0, "Usage: zsetd --check-config "},
 		{"--help user", 0, "--user ann on '>password'"},
 		{"--help include", 0, "include FILE"},
-		{"--help nosuchthing", 2, "unknown command or parameter nosuchthing\n"},
+		{"--help maxmemoy", 2, "unknown command or parameter maxmemoy\nDid you mean maxmemory?\n"},
+		{"--help chekc", 2, "Did you mean check?\n"},
 	} {
 		if status, text := printed(strings.Fields(test.args)...); status != test.status || !strings.Contains(text, test.says) {
 			t.Errorf("zsetd %s: status %d, want %d; it says %q, not %q", test.args, status, test.status, text, test.says)
