@@ -65,6 +65,24 @@ func TestMakeRunArgs(t *testing.T) {
 	}
 }
 
+// make check installs nothing; make test, which does, says so in its description, and lists
+// why tests were skipped.
+func TestMakeCheck(t *testing.T) {
+	if out := runMake(t, "-n", "check"); strings.Contains(out, ".ci/") || !strings.Contains(out, " ./cmd/... ") {
+		t.Errorf("make check: %s", out)
+	}
+	out := runMake(t, "-n", "test")
+	_, after, _ := strings.Cut(out, "go test -json")
+	if !strings.Contains(out, ".ci/redis") || !strings.Contains(after, "./skips") {
+		t.Errorf("make test: %s", out)
+	}
+	for line := range strings.Lines(runMake(t, "help")) {
+		if strings.HasPrefix(line, "  make test ") && !strings.Contains(line, "install") {
+			t.Errorf("make help does not say that make test installs programs: %s", line)
+		}
+	}
+}
+
 // make run says that it compiles, and how long that takes, but not when the program is
 // there. It does not optimize the program, which make build does.
 func TestMakeRunCompiles(t *testing.T) {
@@ -97,7 +115,7 @@ func TestMakeRunCompiles(t *testing.T) {
 		}
 		return string(out)
 	}
-	const says = "compiling zsetd: about two minutes"
+	const says = "compiling zsetd: one or two minutes"
 	if out := make("run"); strings.Count(out, says) != 1 || !strings.Contains(out, "flags -pgo=off build -o bin/run/zsetd") {
 		t.Errorf("the first start: %s", out)
 	}
