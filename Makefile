@@ -6,20 +6,25 @@ ACTIONLINT = github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 GORELEASER = github.com/goreleaser/goreleaser/v2@v2.16.0
 
-# The module that people import, and those that only tests need.
+# The module that people import, and those that only tests need. each runs a command in all of them, then another one.
 MODULES = $(dir $(wildcard go.mod */*/go.mod))
-each = @failed=0; for dir in $(MODULES); do echo "module $$dir"; (cd $$dir && $(1)) || failed=1; done; exit $$failed
+each = @failed=0; for dir in $(MODULES); do echo "module $$dir"; (cd $$dir && $(1)) || failed=1; done; $(2) exit $$failed
 
 .DEFAULT_GOAL := help
-.PHONY: help run build profile test faults test-net race bench bench-scale bench-go bench-compare differential conformance simulate soak fuzz mutate lint cross release-check release
+.PHONY: help run build profile check test faults test-net race bench bench-scale bench-go bench-compare differential conformance simulate soak fuzz mutate lint cross release-check release
 
 help: ## list what there is
 	@awk '/^[a-z-]+:.*## / { i = index($$0, ":"); printf "  make %-15s %s\n", substr($$0, 1, i-1), substr($$0, index($$0, "## ")+3) }' Makefile
 
 # The arguments override what is in the variable.
 run: export ZSETD_OPTIONS := --http-port $(or $(HTTP),8379) $(ZSETD_OPTIONS)
-run: build ## build the server and start it, with its console; ARGS="--port 7000" gives it parameters, HTTP=0 no console, HTTP=n another port
-	bin/zsetd $(ARGS)
+run: ## build the server and start it, with its console; ARGS="--port 7000" gives it parameters, HTTP=0 no console, HTTP=n another port
+	@[ -e bin/run/zsetd ] && [ -z "$$(find . -name '*.go' -newer bin/run/zsetd)" ] || echo "$(compiling)"
+	@$(GO) build -o bin/run/zsetd ./cmd/zsetd
+	bin/run/zsetd $(ARGS)
+
+# make run leaves the profile out: the tests and other builds have compiled the same packages. It leaves bin/zsetd to make build.
+compiling = compiling zsetd: one or two minutes on two cores with an empty build cache, seconds with a full one; the next start is immediate
 
 # The profile makes the compiler compile all packages once more, for the program. Tests and checks do without.
 export GOFLAGS += -pgo=off
@@ -32,15 +37,22 @@ build: ## build bin/zsetd
 profile: ## write cmd/zsetd/default.pgo, the CPU profile under the works of make bench by which the compiler optimizes the program; two minutes
 	@cd server/e2e && $(GO) run ./bench -profile ../../cmd/zsetd/default.pgo
 
-# go test with a line for each test as it ends, and the skipped and failed ones again at the end. The directory is
-# the working directory.
-gotest = $(GO) run $(GOTESTSUM) --format testname --raw-command -- $(GO) test -json
+# go test with a line for each test as it ends, and the skipped and failed ones again at the end; "make test" then lists
+# the reasons of skipped ones instead. The directory is the working directory.
+gotest = $(GO) run $(GOTESTSUM) --format testname $(summary) --raw-command -- $(GO) test -json
 
-test: ## run all tests, with a real redis-server and the clients of other languages where they can be had
+check: ## run the core tests, which install nothing: sorted set, values, file, protocol, commands on data, engine, program, documents, transcripts; a minute or two once compiled
+	@$(GO) test ./cmd/... ./protocol/... ./snapshot/... ./zset/... ./server/internal/base/... ./server/internal/values/... ./server/internal/transcript \
+		./server/internal/commands/admin ./server/internal/commands/data ./server/internal/commands/pubsub ./server/internal/engine ./server/internal/lint
+	@$(GO) test ./server -run '^(TestTranscripts|TestDo[A-Z].*|Test.*Document|Example.*)$$'
+
+test: summary = --hide-summary=skipped
+test: ## run all tests, and list why some were skipped; first install redis-server, clients of other languages and Chromium, where apt (as root) and npm can
 	@.ci/redis
 	@.ci/clients
 	@.ci/chromium
-	$(call each,$(gotest) -timeout 40m ./...)
+	@rm -rf bin/tests && mkdir -p bin/tests
+	$(call each,GOTESTSUM_JSONFILE="$(CURDIR)/bin/tests/module-$$(basename $$dir).json" $(gotest) -timeout 40m ./...,cd server/e2e && $(GO) run ./skips ../../bin/tests/module-*.json;)
 
 # These have ceilings in milliseconds and megabytes, which a busy machine can break. "make test" skips them.
 faults: ## run the tests that measure time and memory; they want a machine that has nothing else to do

@@ -137,14 +137,17 @@ func (o Options) transport() transport.Options {
 // file first ("-" is standard input, there or at the end), then parameters as
 // "--name value …", as if they were at the end of that file. It also accepts
 // "--name=value". The result is for [Options.Config].
+//
+// The error for an unknown parameter or value is a [*ParameterError].
 func ReadArgs(args []string) (map[string]string, error) { return config.ReadArgs(args) }
 
-// Usage returns the parameters with their defaults, for zsetd --help.
-func Usage() string { return config.Usage() }
+// ParameterError is the error of [ReadArgs] for a parameter of a configuration file or of
+// the command line: its name is unknown, or its value is not accepted.
+type ParameterError = config.ParameterError
 
-// Version returns the line of zsetd --version. It has the fields of Redis's: v is
-// the version of Redis whose commands the server has. zsetd is the version of the
-// module.
+// Version returns the lines of zsetd --version. The first is zsetd and the version of the
+// module. The second has the fields of Redis's, which tools read: v is the version of
+// Redis whose commands the server has.
 func Version() string { return admin.Version() }
 
 // ListenAndServe listens on the configured addresses and serves clients until

@@ -6,7 +6,8 @@
 //	zsetd ping [redis.conf] [--name value ...]
 //	zsetd check | backup | compact | salvage | export | import | functions ...
 //	zsetd migrate FROM TO ...
-//	zsetd --help | --version
+//	zsetd --help [all | PARAMETER | TOOL]
+//	zsetd --version
 //
 // The parameters are Redis's, as in redis.conf; server/PARAMETERS.md lists them. The tools
 // read and write the file in which a server keeps its data; zsetd TOOL --help
@@ -74,6 +75,9 @@ import (
 // panicStatus is the exit status after a panic: EX_SOFTWARE of sysexits.h.
 const panicStatus = 70
 
+// defaultFile is the data file of a server that is started without dbfilename.
+const defaultFile = "zsetd.db"
+
 // stopTime is the longest wait for clients to receive their last replies.
 const stopTime = 3 * time.Second
 
@@ -117,7 +121,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		logs = f
 	}
 	if _, given := values["dbfilename"]; !given {
-		values["dbfilename"] = "zsetd.db"
+		values["dbfilename"] = defaultFile
 	}
 	plain, secure, err := inheritedSockets()
 	if err != nil {
@@ -140,7 +144,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		Config: values, ConfigFile: configFile(args), Logger: log, LogLevel: level, Listeners: plain, TLSListeners: secure,
 	})
 	if err != nil {
-		fmt.Fprintln(stderr, err)
+		fmt.Fprintln(stderr, advise(err, values))
 		if _, file := errors.AsType[*server.FileError](err); file {
 			return 1
 		}
@@ -149,7 +153,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	role.server.Store(srv)
 	stopConsole, err := startConsole(srv, values, log, kept)
 	if err != nil {
-		fmt.Fprintln(stderr, err)
+		fmt.Fprintln(stderr, advise(err, values))
 		srv.Close()
 		return 1
 	}
@@ -200,6 +204,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		err = stopErr
 	}
 	if err != nil && !errors.Is(err, server.ErrServerClosed) {
+		err = advise(err, values)
 		log.Error("stopped", "error", err)
 		if start != nil {
 			fmt.Fprintln(stderr, err)
@@ -278,10 +283,10 @@ func checkConfig(args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	if _, given := values["dbfilename"]; !given {
-		values["dbfilename"] = "zsetd.db"
+		values["dbfilename"] = defaultFile
 	}
 	if err := server.CheckConfig(server.Options{Config: values, ConfigFile: configFile(args)}); err != nil {
-		fmt.Fprintln(stderr, err)
+		fmt.Fprintln(stderr, advise(err, values))
 		return 1
 	}
 	fmt.Fprintln(stdout, "zsetd: the configuration is valid")

@@ -26,7 +26,7 @@ type migrateFlags struct {
 func migrateTool() tool {
 	return tool{
 		name: "migrate", args: "FROM TO [--dry-run] [--cut-over] [--verify all|N] [--hook CMD] ...", files: 2, run: runMigrate,
-		summary: "move a running data set between zsetd, Redis, Valkey, their clusters, and files",
+		summary: "move a running data set between servers, clusters and files",
 		details: "FROM and TO are redis://[[user]:password@]host[:port][/database], rediss://... (TLS),\n" +
 			"redis://host:port,host:port?cluster, unix:/path, or a file: a data file of zsetd, or an RDB\n" +
 			"file, which TO is if its name ends in .rdb.\n\n" +

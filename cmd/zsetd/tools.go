@@ -139,7 +139,7 @@ func tools() []tool {
 		},
 		{
 			name: "functions", run: runFunctions,
-			summary: "print a function library with zsetd's commands for Redis 7 and Valkey",
+			summary: "print zsetd's own commands as functions for Redis 7 and Valkey",
 			details: "Prints Lua source: zsetd functions | redis-cli -x FUNCTION LOAD REPLACE. FCALL zaddex 1 key ...\n" +
 				"then is ZADDEX key ..., in Redis as in zsetd.",
 		},
@@ -164,7 +164,7 @@ func runTool(args []string, stdin io.Reader, stdout, stderr io.Writer) (status i
 	if len(args) == 0 {
 		return 0, false
 	}
-	if len(args) == 2 && args[0] == "help" {
+	if len(args) == 2 && slices.Contains([]string{"help", "--help", "-h"}, args[0]) {
 		args = []string{args[1], "--help"}
 	}
 	for _, t := range tools() {
@@ -202,7 +202,9 @@ func (t *tool) main(args []string, stdin io.Reader, stdout, stderr io.Writer) in
 		if err != nil {
 			why := err.Error()
 			if option, ok := strings.CutPrefix(why, "flag provided but not defined: -"); ok {
-				why = "there is no option --" + option
+				var names []string
+				f.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
+				why = strings.TrimSpace("there is no option --" + option + "\n" + didYouMean(option, "--", names))
 			}
 			fmt.Fprintf(stderr, "zsetd %s: %s\n\n", t.name, why)
 			usage(stderr)
@@ -483,11 +485,13 @@ func runExport(r *toolRun) (status int) {
 	}
 	if r.format != "commands" && r.format != "json" && r.format != "rdb" || r.json && r.format != "json" {
 		fmt.Fprintf(r.stderr, "zsetd export: --format must be commands, json or rdb, not %q\n", r.format)
+		fmt.Fprint(r.stderr, didYouMean(r.format, "", []string{"commands", "json", "rdb"}))
 		return statusUsage
 	}
 	to, ok := targets()[r.target]
 	if !ok || r.target != "" && r.format == "json" {
 		fmt.Fprintf(r.stderr, "zsetd export: --for must be redis5, redis7, redis8 or valkey9, with the format commands or rdb; not %q with %s\n", r.target, r.format)
+		fmt.Fprint(r.stderr, didYouMean(r.target, "", []string{"redis5", "redis7", "redis8", "valkey9"}))
 		return statusUsage
 	}
 	s, err := r.source(r.files[0])

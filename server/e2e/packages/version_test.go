@@ -22,12 +22,12 @@ const module = "github.com/zsetd/zsetd"
 // versionOf returns the version and the revision in the output of zsetd --version.
 func versionOf(t *testing.T, binary string) (version, revision string) {
 	t.Helper()
-	line := run(t, ".", nil, binary, "--version")
-	m := regexp.MustCompile(`^zsetd server .* sha=(\S+) .* zsetd=(\S+) `).FindStringSubmatch(line)
-	if m == nil {
-		t.Fatalf("zsetd --version: %q", line)
+	lines := run(t, ".", nil, binary, "--version")
+	m := regexp.MustCompile(`^zsetd (\S+)\nzsetd server .* sha=(\S+) .* zsetd=(\S+) `).FindStringSubmatch(lines)
+	if m == nil || m[1] != m[3] {
+		t.Fatalf("zsetd --version: %q", lines)
 	}
-	return m[2], m[1]
+	return m[3], m[2]
 }
 
 // The version of the program is that of the tag, of the module, or (devel) where git knows

@@ -140,12 +140,12 @@ func infoServer(srv *engine.Engine, t *metrics.Text) {
 	}
 }
 
-// Version returns the line of zsetd --version. It has the fields of Redis's: v is
-// the version of Redis whose commands the server has. zsetd is the version of the
-// module.
+// Version returns the lines of zsetd --version. The first is zsetd and the version of the
+// module. The second has the fields of Redis's, which tools read: v is the version of
+// Redis whose commands the server has.
 func Version() string {
 	own, revision, dirty := process.Build()
-	return fmt.Sprintf("zsetd server v=%s sha=%s:%s malloc=go bits=%d build=%s zsetd=%s go=%s", process.RedisVersion, revision[:8], dirty,
+	return fmt.Sprintf("zsetd %s\nzsetd server v=%s sha=%s:%s malloc=go bits=%d build=%s zsetd=%s go=%s", own, process.RedisVersion, revision[:8], dirty,
 		strconv.IntSize, revision[:16], own, strings.TrimPrefix(runtime.Version(), "go"))
 }
 

@@ -18,14 +18,16 @@ type Parameter struct {
 	Name, Alias string
 	Initial     string // the default
 	Doc         string
-	Fixed       bool // can only be set before the server starts
-	Protected   bool // protected: would let a client act on the machine
-	several     bool // its value may be several words in a file
-	lines       bool // lines in a file accumulate
-	Kept        bool // accepted without effect
-	Refused     bool // accepts one value only
-	Hidden      bool // not matched by patterns
-	FileOnly    bool // CONFIG GET and SET do not know it
+	Accepts     string   // the values that Set accepts, in words; empty if Doc says it
+	Values      []string // those values, if they are a few words
+	Fixed       bool     // can only be set before the server starts
+	Protected   bool     // protected: would let a client act on the machine
+	several     bool     // its value may be several words in a file
+	lines       bool     // lines in a file accumulate
+	Kept        bool     // accepted without effect
+	Refused     bool     // accepts one value only
+	Hidden      bool     // not matched by patterns
+	FileOnly    bool     // CONFIG GET and SET do not know it
 	form        form
 	Secret      bool                   // not shown in the slow log and to MONITOR
 	Get         func(*Settings) string // in the form that Set accepts
@@ -42,6 +44,8 @@ func (p *Parameter) Shown(c *Settings) string {
 }
 
 func (p Parameter) about(doc string) Parameter { p.Doc = doc; return p }
+
+func (p Parameter) accepts(forms string) Parameter { p.Accepts = forms; return p }
 
 func (p Parameter) also(alias string) Parameter { p.Alias = alias; return p }
 
@@ -71,7 +75,7 @@ func text(name, initial string, field func(*Settings) *string) Parameter {
 }
 
 func number(name string, initial, lo, hi int64, field func(*Settings) *int64) Parameter {
-	return Parameter{Name: name, Initial: strconv.FormatInt(initial, 10),
+	return Parameter{Name: name, Initial: strconv.FormatInt(initial, 10), Accepts: "a number " + bounds(lo, hi),
 		Get: func(c *Settings) string { return strconv.FormatInt(*field(c), 10) },
 		Set: func(c *Settings, s string) error {
 			n, ok := protocol.ParseInt([]byte(s))
@@ -86,6 +90,7 @@ func number(name string, initial, lo, hi int64, field func(*Settings) *int64) Pa
 func size(name string, initial, lo, hi int64, field func(*Settings) *int64) Parameter {
 	p := number(name, initial, lo, hi, field)
 	p.form = formBytes
+	p.Accepts = "a number of bytes, or one with a unit: 1kb, 1mb or 1gb for powers of 1024; 1k, 1m or 1g for powers of 1000"
 	p.Set = func(c *Settings, s string) error {
 		n, ok := ParseMemory(s)
 		if lo < 0 && !ok {
@@ -99,6 +104,17 @@ func size(name string, initial, lo, hi int64, field func(*Settings) *int64) Para
 	return p
 }
 
+// bounds describes the numbers from lo to hi in words.
+func bounds(lo, hi int64) string {
+	switch {
+	case hi >= math.MaxUint32:
+		return fmt.Sprintf("of at least %d", lo)
+	case lo <= math.MinInt32:
+		return fmt.Sprintf("of at most %d", hi)
+	}
+	return fmt.Sprintf("from %d to %d", lo, hi)
+}
+
 func within(field *int64, n, lo, hi int64) error {
 	if n < lo || n > hi {
 		return fmt.Errorf("argument must be between %d and %d inclusive", lo, hi)
@@ -108,7 +124,7 @@ func within(field *int64, n, lo, hi int64) error {
 }
 
 func yesNo(name string, initial bool, field func(*Settings) *bool) Parameter {
-	p := Parameter{Name: name, Initial: "no",
+	p := Parameter{Name: name, Initial: "no", Values: []string{"yes", "no"},
 		Get: func(c *Settings) string {
 			if *field(c) {
 				return "yes"
@@ -131,7 +147,7 @@ func yesNo(name string, initial bool, field func(*Settings) *bool) Parameter {
 
 func enum(name, initial string, field func(*Settings) *string, words ...string) Parameter {
 	p := text(name, initial, field)
-	p.form = formWords
+	p.form, p.Values = formWords, words
 	p.Set = func(c *Settings, s string) error {
 		for _, word := range words {
 			if strings.EqualFold(s, word) {
@@ -147,7 +163,7 @@ func enum(name, initial string, field func(*Settings) *string, words ...string) 
 // octal is a file mode; 0 leaves the mode that the system gives.
 func octal(name string, field func(*Settings) *string) Parameter {
 	p := text(name, "0", field)
-	p.form = formWords
+	p.form, p.Accepts = formWords, "an octal number from 0 to 777"
 	p.Set = func(c *Settings, s string) error {
 		n, err := strconv.ParseUint(s, 8, 32)
 		if err != nil || n > 0o777 {

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -94,6 +93,21 @@ func argumentLines(args []string) string {
 	return string(b)
 }
 
+// ParameterError is the error for a parameter of a configuration file or of the command
+// line: its name is unknown, or its value is not accepted.
+type ParameterError struct {
+	Name  string
+	Words []string // the value
+	line  string
+	err   error
+}
+
+// Error returns the line and the reason, as Redis writes them.
+func (e *ParameterError) Error() string { return fmt.Sprintf(">>> '%s': %v", e.line, e.err) }
+
+// Unwrap returns the reason.
+func (e *ParameterError) Unwrap() error { return e.err }
+
 // maxInclude is the maximum depth of include directives.
 const maxInclude = 16
 
@@ -139,7 +153,7 @@ func (s *reader) line(line, path string, depth int) error {
 		return s.include(words[0], path, depth)
 	}
 	if err := s.set(name, words); err != nil {
-		return fmt.Errorf(">>> '%s': %w", line, err)
+		return &ParameterError{Name: name, Words: words, line: line, err: err}
 	}
 	return nil
 }
@@ -218,23 +232,4 @@ func addUser(values map[string]string, words []string) error {
 	}
 	values["user"] += line + "\n"
 	return nil
-}
-
-// Usage returns the parameters with their defaults, for zsetd --help.
-func Usage() string {
-	var b strings.Builder
-	b.WriteString("Parameters, with their defaults:\n\n")
-	for _, p := range Parameters() {
-		if p.Kept {
-			continue
-		}
-		initial := p.Initial
-		if initial == "" || strings.Contains(initial, " ") {
-			initial = strconv.Quote(initial)
-		}
-		doc := strings.NewReplacer("`", "", "[What differs](README.md#what-differs-from-redis)", "What differs from Redis in server/README.md").Replace(p.Doc)
-		fmt.Fprintf(&b, "  --%s %s\n        %s\n", p.Name, initial, doc)
-	}
-	b.WriteString("\nThe other parameters of Redis are accepted as well; server/PARAMETERS.md lists those without effect.\n")
-	return b.String()
 }

@@ -32,7 +32,7 @@ func Parameters() []Parameter {
 		size("maxmemory", 0, 0, math.MaxInt64, func(c *Settings) *int64 { return &c.Maxmemory }).
 			about("Memory limit in bytes; 0 means no limit. Above it the server evicts keys, see maxmemory-policy; if no key " +
 				"can be evicted, it refuses commands that may need memory. The limit applies to keys, values and clients " +
-				"(used_memory in INFO); the process uses about a quarter more, at least 20 MB."),
+				"(used_memory in INFO); the process takes up to a quarter more than this limit, and some 20 MB."),
 		enum("maxmemory-policy", "noeviction", func(c *Settings) *string { return &c.MaxmemoryPolicy }, "volatile-lru", "volatile-lfu",
 			"volatile-random", "volatile-ttl", "volatile-lrm", "allkeys-lru", "allkeys-lfu", "allkeys-random", "allkeys-lrm", "noeviction").
 			about("Eviction policy: `allkeys-` considers all keys, `volatile-` those with an expiry time; `lru` evicts the least recently " +

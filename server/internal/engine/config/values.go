@@ -21,7 +21,8 @@ func maxmemoryClients() Parameter {
 	field := func(c *Settings) *int64 { return &c.MaxmemoryClients }
 	p := size("maxmemory-clients", 0, 0, math.MaxInt64, field).
 		about("Memory limit of all clients together, in bytes or, with `%`, in percent of maxmemory; 0 means no limit. Above it " +
-			"the server disconnects the largest clients.")
+			"the server disconnects the largest clients.").
+		accepts("a number of bytes, one with a unit such as 64mb, or a percentage such as 5%")
 	p.Get = func(c *Settings) string {
 		if c.MaxmemoryClients < 0 {
 			return strconv.FormatInt(-c.MaxmemoryClients, 10) + "%"

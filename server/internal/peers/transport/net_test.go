@@ -18,7 +18,6 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/commands/data"
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/engine/config"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 
 	"github.com/zsetd/zsetd/server/internal/engine/enginetest"
@@ -314,17 +313,6 @@ func TestEventClassLetters(t *testing.T) {
 	}
 	if got, ok := c.Call("CONFIG SET notify-keyspace-events KQ").(error); !ok {
 		t.Errorf("an unknown class was accepted: %v", got)
-	}
-}
-
-func TestUsageListsEveryParameter(t *testing.T) {
-	for _, p := range config.Parameters() {
-		if p.Kept {
-			continue
-		}
-		if usage := config.Usage(); !strings.Contains(usage, "--"+p.Name+" ") || strings.Contains(usage, "](") || p.Doc == "" {
-			t.Errorf("parameter %s is not documented", p.Name)
-		}
 	}
 }
 

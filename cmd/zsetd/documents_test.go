@@ -1,0 +1,63 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// README.md lists the tools as the help does.
+func TestToolsInReadme(t *testing.T) {
+	b, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(shortHelp(), "\nTools:\n")
+	list, _, found := strings.Cut(list, "\n\n")
+	list = strings.ReplaceAll("\n"+list, "\n  ", "\n    zsetd ")
+	if !found || !strings.Contains(string(b), list+"\n") {
+		t.Errorf("README.md lacks this list of tools:\n%s", list)
+	}
+}
+
+// The documents name no tool that is not there: in their code, the word after zsetd is a
+// tool, a parameter or a file.
+func TestToolsInDocuments(t *testing.T) {
+	code := regexp.MustCompile("(?ms)^```.*?^```|^    [^\n]*|`[^`]+`")
+	called := regexp.MustCompile("^(?:`|    (?:[$] )?)zsetd ([a-z][a-z-]*)(?:[\\s`|,;]|$)")
+	names := commandNames()
+	seen := 0
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && slices.Contains([]string{".git", "bin", "node_modules"}, d.Name()) {
+			return filepath.SkipDir
+		}
+		if filepath.Ext(path) != ".md" {
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, block := range code.FindAllString(string(b), -1) { // a line or a span
+			if m := called.FindStringSubmatch(block); m != nil {
+				if seen++; !slices.Contains(names, m[1]) {
+					t.Errorf("%s: %q: there is no tool %s", path, strings.TrimSpace(m[0]), m[1])
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen < 30 {
+		t.Errorf("found %d calls of tools, want at least 30", seen)
+	}
+}
