@@ -1,0 +1,259 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/servertest/wait"
+)
+
+// TestObserve checks the replies that an observation receives, and what it refuses.
+func TestObserve(t *testing.T) {
+	srv := openForTest(t, Options{})
+	mustDo(t, srv, "ZADD", "board", 1, "a b", 2.5, "\xff")
+	o, err := srv.Observe(t.Context(), "ZRANGE", "board", 0, 1, "WITHSCORES")
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := []struct {
+		write []any
+		want  string
+	}{
+		{nil, "[[a b 1] [\xff 2.5]]"},
+		{[]any{"ZADD", "board", 0, "c"}, "[[c 0] [a b 1]]"},
+		{[]any{"SET", "board", "x"}, "WRONGTYPE Operation against a key holding the wrong kind of value"},
+		{[]any{"DEL", "board"}, "[]"},
+	}
+	i := 0
+	for reply, err := range o.Replies() {
+		if e, failed := errors.AsType[protocol.ReplyError](err); failed {
+			reply = string(e)
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(reply); got != steps[i].want {
+			t.Errorf("step %d: %q, want %q", i, got, steps[i].want)
+		}
+		if i++; i == len(steps) {
+			break
+		}
+		mustDo(t, srv, steps[i].write...)
+	}
+	if n := sessionCount(srv); n != 0 {
+		t.Errorf("%d sessions are left", n)
+	}
+	for _, args := range [][]any{{}, {"GET"}, {"SET", "k", "v"}, {"ZRANDMEMBER", "k"}, {"DBSIZE"}, {"NOSUCH"}, {"GET", struct{}{}}} {
+		if _, err := srv.Observe(t.Context(), args...); err == nil {
+			t.Errorf("%v is observed", args)
+		}
+	}
+	if _, err := srv.Subscribe(t.Context(), "__query@0__:SET k v"); err == nil {
+		t.Error("a subscription to a query that writes")
+	}
+	if err := srv.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestObservationEnds checks each way to end an observation.
+func TestObservationEnds(t *testing.T) {
+	for name, end := range map[string]struct {
+		end func(*Server, *Observation, context.CancelFunc)
+		err error
+	}{
+		"context":  {func(_ *Server, _ *Observation, cancel context.CancelFunc) { cancel() }, context.Canceled},
+		"close":    {func(_ *Server, o *Observation, _ context.CancelFunc) { o.Close() }, nil},
+		"closed":   {func(srv *Server, _ *Observation, _ context.CancelFunc) { srv.Close() }, ErrServerClosed},
+		"shutdown": {func(srv *Server, _ *Observation, _ context.CancelFunc) { srv.Shutdown(context.Background()) }, ErrServerClosed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := openForTest(t, Options{})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			o, err := srv.Observe(ctx, "GET", "k")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var last error
+			n := 0
+			for _, err := range o.Replies() {
+				if err != nil {
+					last = err
+				} else if n++; n == 1 {
+					end.end(srv, o, cancel)
+				}
+			}
+			if n != 1 || !errors.Is(last, end.err) {
+				t.Errorf("%d replies, then %v, want %v", n, last, end.err)
+			}
+		})
+	}
+}
+
+// TestObservationsConcurrent checks that each of many observations ends with the last state, while
+// others come and go.
+func TestObservationsConcurrent(t *testing.T) {
+	srv := openForTest(t, Options{Config: map[string]string{"query-cpu": "100"}})
+	const last = 300
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			for {
+				o, err := srv.Observe(t.Context(), "GET", fmt.Sprint("k", i%4))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				n := 0
+				for reply, err := range o.Replies() {
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if reply == fmt.Sprint(last) {
+						return
+					}
+					if n++; n > 20+i {
+						break
+					}
+				}
+			}
+		})
+	}
+	for n := range last + 1 {
+		for k := range 4 {
+			mustDo(t, srv, "SET", fmt.Sprint("k", k), n)
+		}
+	}
+	all.Wait()
+	if err := srv.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestObservationOfSlowReader checks that a reader which is slow receives few of many states, and
+// the last one, and that what waits for it is bounded.
+func TestObservationOfSlowReader(t *testing.T) {
+	srv := openForTest(t, Options{Config: map[string]string{"query-cpu": "100"}})
+	value := strings.Repeat("x", 5000)
+	mustDo(t, srv, "SET", "k", value+"0")
+	o, err := srv.Observe(t.Context(), "GET", "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const last = 1000
+	received := 0
+	for reply, err := range o.Replies() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		received++
+		if reply == value+fmt.Sprint(last) {
+			break
+		}
+		if received == 1 {
+			for n := 1; n <= last; n++ {
+				mustDo(t, srv, "SET", "k", value+fmt.Sprint(n))
+			}
+		}
+	}
+	srv.engine.Mu.Lock()
+	defer srv.engine.Mu.Unlock()
+	if n := srv.engine.Queries.Messages; n > 20 {
+		t.Errorf("%d messages were sent to a reader that read %d", n, received)
+	}
+}
+
+// TestQueryLeavesNoTrace checks that evaluations change no statistics, access times or logs.
+func TestQueryLeavesNoTrace(t *testing.T) {
+	srv := openForTest(t, Options{Config: map[string]string{"slowlog-log-slower-than": "-1", "notify-keyspace-events": "KEAm"}})
+	mustDo(t, srv, "SET", "k", "v")
+	mustDo(t, srv, "PFADD", "p", "a", "b")
+	misses, err := srv.PSubscribe(t.Context(), "__keyevent@0__:keymiss")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := fmt.Sprint(mustDo(t, srv, "INFO", "commandstats"), mustDo(t, srv, "DUMP", "p"))
+	hits := srv.engine.Hits()
+	for _, args := range [][]any{{"GET", "k"}, {"GET", "none"}, {"PFCOUNT", "p"}, {"LLEN", "k"}, {"EVAL_RO", "return redis.call('get', KEYS[1])", 1, "k"}} {
+		o, err := srv.Observe(t.Context(), args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range o.Replies() {
+			break
+		}
+	}
+	if n := srv.engine.Hits(); n != hits {
+		t.Errorf("%d hits", n-hits)
+	}
+	after := fmt.Sprint(mustDo(t, srv, "INFO", "commandstats"), mustDo(t, srv, "DUMP", "p"))
+	for _, name := range []string{"get", "pfcount", "llen", "eval_ro"} {
+		if strings.Contains(after, "cmdstat_"+name+":") != strings.Contains(before, "cmdstat_"+name+":") {
+			t.Errorf("%s is in the statistics", name)
+		}
+	}
+	if !strings.HasSuffix(after, before[len(before)-20:]) {
+		t.Error("PFCOUNT has written its key")
+	}
+	mustDo(t, srv, "PUBLISH", "__keyevent@0__:keymiss", "end")
+	for m := range misses.Messages() {
+		if m.Payload != "end" {
+			t.Errorf("an event: %v", m)
+		}
+		break
+	}
+	if errors := mustDo(t, srv, "INFO", "errorstats"); strings.Contains(fmt.Sprint(errors), "WRONGTYPE") {
+		t.Error(errors)
+	}
+}
+
+// TestQueryShare checks that a query which takes long neither stops other clients nor other
+// queries.
+func TestQueryShare(t *testing.T) {
+	srv := openForTest(t, Options{Config: map[string]string{"query-cpu": "10"}})
+	for i := 0; i < 200_000; i += 1000 {
+		args := []any{"ZADD", "big"}
+		for j := range 1000 {
+			args = append(args, i+j, fmt.Sprint("member", i+j))
+		}
+		mustDo(t, srv, args...)
+	}
+	slow, err := srv.Observe(t.Context(), "ZINTERCARD", 2, "big", "big")
+	if err != nil {
+		t.Fatal(err)
+	}
+	quick, err := srv.Observe(t.Context(), "GET", "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	const last = 2000
+	var done sync.WaitGroup
+	done.Go(func() {
+		for reply, err := range quick.Replies() {
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if reply == fmt.Sprint(last) {
+				return
+			}
+		}
+	})
+	for n := range last + 1 {
+		mustDo(t, srv, "ZADD", "big", n, "x")
+		mustDo(t, srv, "SET", "k", n)
+	}
+	done.Wait()
+	wait.Until(t, "the last state", func() bool {
+		srv.engine.Mu.Lock()
+		defer srv.engine.Mu.Unlock()
+		return srv.engine.Queries.Evaluations > 3
+	})
+}
