@@ -66,17 +66,24 @@ func methodCalls(dir string) map[string]func(ctx context.Context, srv *Server) {
 		"Listening":      func(ctx context.Context, srv *Server) { srv.Listening(ctx) },
 		"MemoryLimit":    func(_ context.Context, srv *Server) { srv.MemoryLimit() },
 		"Now":            func(_ context.Context, srv *Server) { srv.Now() },
-		"PSubscribe":     func(ctx context.Context, srv *Server) { s, err := srv.PSubscribe(ctx, "*"); subscribe(ctx, s, err) },
-		"Ready":          func(ctx context.Context, srv *Server) { srv.Ready(ctx) },
-		"Save":           func(ctx context.Context, srv *Server) { srv.Save(ctx) },
-		"Serve":          serve((*Server).Serve),
-		"ServeTLS":       serve((*Server).ServeTLS),
-		"Shutdown":       func(ctx context.Context, srv *Server) { srv.Shutdown(ctx) },
-		"Signaled":       func(_ context.Context, srv *Server) { srv.Signaled(true) },
-		"Stats":          func(_ context.Context, srv *Server) { srv.Stats() },
-		"Subscribe":      func(ctx context.Context, srv *Server) { s, err := srv.Subscribe(ctx, "c"); subscribe(ctx, s, err) },
-		"TLSConfig":      func(_ context.Context, srv *Server) { srv.TLSConfig() },
-		"UsedMemory":     func(_ context.Context, srv *Server) { srv.UsedMemory() },
+		"Observe": func(ctx context.Context, srv *Server) {
+			if o, err := srv.Observe(ctx, "GET", "k"); err == nil {
+				for range o.Replies() {
+					break
+				}
+			}
+		},
+		"PSubscribe": func(ctx context.Context, srv *Server) { s, err := srv.PSubscribe(ctx, "*"); subscribe(ctx, s, err) },
+		"Ready":      func(ctx context.Context, srv *Server) { srv.Ready(ctx) },
+		"Save":       func(ctx context.Context, srv *Server) { srv.Save(ctx) },
+		"Serve":      serve((*Server).Serve),
+		"ServeTLS":   serve((*Server).ServeTLS),
+		"Shutdown":   func(ctx context.Context, srv *Server) { srv.Shutdown(ctx) },
+		"Signaled":   func(_ context.Context, srv *Server) { srv.Signaled(true) },
+		"Stats":      func(_ context.Context, srv *Server) { srv.Stats() },
+		"Subscribe":  func(ctx context.Context, srv *Server) { s, err := srv.Subscribe(ctx, "c"); subscribe(ctx, s, err) },
+		"TLSConfig":  func(_ context.Context, srv *Server) { srv.TLSConfig() },
+		"UsedMemory": func(_ context.Context, srv *Server) { srv.UsedMemory() },
 		"Keys": func(ctx context.Context, srv *Server) {
 			for range srv.Keys(ctx, 0, "*") {
 			}

@@ -236,6 +236,11 @@ func (srv *Server) Do(ctx context.Context, args ...any) (reply any, err error) {
 // INFO has their number in apart_commands_processed, and apart_error_replies.
 func Apart(ctx context.Context) context.Context { return engine.Apart(ctx) }
 
+// As returns a context for the function that [Server.Dialer] returns. The connection begins as
+// that user, without a password: the program has authenticated its client in a way of its own. A
+// user that does not exist, or is disabled, has no permissions.
+func As(ctx context.Context, user string) context.Context { return engine.WithUser(ctx, user) }
+
 // Dialer returns a function that connects to the server without a network, for any
 // client library with a configurable dialer:
 //

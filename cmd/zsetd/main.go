@@ -6,6 +6,7 @@
 //	zsetd ping [redis.conf] [--name value ...]
 //	zsetd check | backup | compact | salvage | export | import | functions ...
 //	zsetd migrate FROM TO ...
+//	zsetd link QUERY ...
 //	zsetd --help [all | PARAMETER | TOOL]
 //	zsetd --version
 //
@@ -41,8 +42,8 @@
 // only a start can tell, and zsetd check.
 //
 // The environment variable ZSETD_OPTIONS may hold parameters as on the command
-// line; the configuration file and the arguments override them. The tools do not
-// read it.
+// line; the configuration file and the arguments override them. The tools, link excepted, do
+// not read it.
 //
 // zsetd ping asks the server that runs with these parameters, by its unix socket or
 // its port: 0 if it serves, 1 if it loads its data or does not answer within 3

@@ -38,7 +38,8 @@ const (
 type tool struct {
 	name, args, summary string
 	details             string
-	files               int // number of arguments besides flags
+	files               int  // number of arguments besides flags
+	several             bool // there may be more of them
 	flags               func(*flag.FlagSet, *toolFlags)
 	run                 func(*toolRun) int
 }
@@ -51,6 +52,7 @@ type toolFlags struct {
 	target          string
 	databases       int
 	migrateFlags
+	linkFlags
 }
 
 // toolRun is one call of a tool.
@@ -143,6 +145,7 @@ func tools() []tool {
 			details: "Prints Lua source: zsetd functions | redis-cli -x FUNCTION LOAD REPLACE. FCALL zaddex 1 key ...\n" +
 				"then is ZADDEX key ..., in Redis as in zsetd.",
 		},
+		linkTool(),
 		migrateTool(),
 	}
 }
@@ -221,7 +224,12 @@ func (t *tool) main(args []string, stdin io.Reader, stdout, stderr io.Writer) in
 		r.files = append(r.files, rest[0])
 		args = rest[1:]
 	}
-	if len(r.files) != t.files {
+	if t.several && len(r.files) == 0 {
+		fmt.Fprintf(stderr, "zsetd %s: no argument is given\n\n", t.name)
+		usage(stderr)
+		return statusUsage
+	}
+	if len(r.files) != t.files && !t.several {
 		fmt.Fprintf(stderr, "zsetd %s: wrong number of files: %d given, %d expected\n\n", t.name, len(r.files), t.files)
 		usage(stderr)
 		return statusUsage

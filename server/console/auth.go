@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server"
 )
 
 // identity is the user of a request.
 type identity struct {
 	name, password string
 	given          bool   // otherwise the default user without a password
+	linked         bool   // by a signed link, which needs no password
 	session        string // id of the session that it is from, if any
 }
 
@@ -107,6 +109,9 @@ func (c *Console) connect(ctx context.Context, who identity, name string) (*conn
 	if name == feedName {
 		size = feedBuffer
 	}
+	if who.linked {
+		ctx = server.As(ctx, who.name)
+	}
 	nc, err := c.dial(ctx, size)
 	if err != nil {
 		return nil, err
@@ -171,8 +176,11 @@ func (c *Console) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		status = http.StatusTooManyRequests
 		w.Header().Set("Retry-After", "60")
 	}
-	if _, is := err.(limitError); is {
+	switch err.(type) {
+	case limitError:
 		status = http.StatusTooManyRequests
+	case linkError:
+		status = http.StatusForbidden
 	}
 	fail(w, status, err.Error())
 }

@@ -51,6 +51,15 @@ func (c *conn) do(args ...string) (any, error) {
 	return c.reply()
 }
 
+// must executes a command and returns an error reply as an error.
+func (c *conn) must(args ...string) (any, error) {
+	reply, err := c.do(args...)
+	if refused, is := reply.(protocol.ReplyError); is && err == nil {
+		return nil, refused
+	}
+	return reply, err
+}
+
 // send sends a command, given by the name of Redis.
 func (c *conn) send(args ...string) error {
 	if name := c.rename(args[0]); name != "" {

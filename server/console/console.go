@@ -24,7 +24,7 @@ type Options struct {
 	// every name.
 	Hosts []string
 
-	// Origins are the sites whose pages may read GET /events and GET /rank, as in
+	// Origins are the sites whose pages may read GET /events, /live and /rank, as in
 	// "https://example.org". Their requests have no session: they act as the default user, or
 	// as the one that they name by the header Authorization or the parameters user and password.
 	Origins []string
@@ -94,11 +94,12 @@ type Console struct {
 	servers map[*http.Server]struct{}
 	feeds   map[feedKey]*feed
 	hubs    map[string]*hub // by user
-	ranks   map[rankKey]*rankFeed
 	served  map[*stream]struct{}
 	streams int            // with those that are about to open
 	counts  map[string]int // streams by address and by user
 	limits  streamLimits   // as read last
+
+	replies atomic.Int64 // bytes of the newest replies of all queries
 }
 
 // errClosed is the error of a request after Close.
@@ -110,7 +111,7 @@ const defaultMaxClients = 100
 // New returns a console of srv. The caller must call Close, before or after that of srv.
 func New(srv *server.Server, o Options) (*Console, error) {
 	c := &Console{srv: srv, o: o, log: o.Logger, hosts: map[string]bool{}, mux: http.NewServeMux(),
-		origin: http.NewCrossOriginProtection(), servers: map[*http.Server]struct{}{}, feeds: map[feedKey]*feed{}, hubs: map[string]*hub{}, ranks: map[rankKey]*rankFeed{},
+		origin: http.NewCrossOriginProtection(), servers: map[*http.Server]struct{}{}, feeds: map[feedKey]*feed{}, hubs: map[string]*hub{},
 		served: map[*stream]struct{}{}, counts: map[string]int{}, limits: streamLimits{clients: defaultMaxClients}}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
@@ -131,6 +132,7 @@ func New(srv *server.Server, o Options) (*Console, error) {
 	c.ctx, c.cancel = context.WithCancel(server.Apart(context.Background()))
 	c.mux.HandleFunc("POST /command", c.command)
 	c.mux.HandleFunc("GET /events", c.events)
+	c.mux.HandleFunc("GET /live", c.live)
 	c.mux.HandleFunc("GET /rank", c.rank)
 	c.mux.HandleFunc("GET /stats", c.stats)
 	c.mux.HandleFunc("GET /log", c.logs)
@@ -147,15 +149,34 @@ func New(srv *server.Server, o Options) (*Console, error) {
 	return c, nil
 }
 
+// endTime is the time that streams have to write their last event when the console is closed.
+const endTime = 500 * time.Millisecond
+
 // Close ends all requests, and returns when they have ended. It always returns nil and may be
 // called several times.
 func (c *Console) Close() error {
 	c.mu.Lock()
 	c.closed = true
+	streams := slices.Collect(maps.Keys(c.served))
+	c.mu.Unlock()
+	late := time.After(endTime)
+	for _, s := range streams {
+		s.end(errShutdown)
+	}
+	for _, s := range streams {
+		select {
+		case <-s.done:
+		case <-late:
+			late = nil
+		}
+		if late == nil {
+			break
+		}
+	}
+	c.mu.Lock()
 	for s := range c.servers {
 		s.Close()
 	}
-	streams := slices.Collect(maps.Keys(c.served))
 	c.mu.Unlock()
 	c.cancel()
 	for _, s := range streams {
@@ -241,7 +262,7 @@ func (c *Console) logPanic() {
 // isStream reports whether a request is one for which Options.Origins and users in the address
 // are, or asks for the permission of such a request, as a browser does.
 func isStream(r *http.Request) bool {
-	return (r.Method == http.MethodGet || r.Method == http.MethodOptions) && (r.URL.Path == "/events" || r.URL.Path == "/rank")
+	return (r.Method == http.MethodGet || r.Method == http.MethodOptions) && slices.Contains([]string{"/events", "/live", "/rank"}, r.URL.Path)
 }
 
 // shares reports whether the response to a request is for pages of another origin, too.

@@ -222,6 +222,7 @@ func TestOrigins(t *testing.T) {
 	}{
 		{"GET", "/events", "https://example.org", http.StatusBadRequest}, // it names no channel
 		{"GET", "/rank", "https://example.org", http.StatusBadRequest},
+		{"GET", "/live", "https://example.org", http.StatusBadRequest},
 		{"GET", "/events", "http://example.org", http.StatusForbidden},
 		{"GET", "/varz", "https://example.org", http.StatusForbidden},
 		{"POST", "/command", "https://example.org", http.StatusForbidden},
@@ -236,7 +237,7 @@ func TestOrigins(t *testing.T) {
 		}
 	}
 	// A browser asks before it sends a request with a header, and may then send it.
-	for path, want := range map[string]int{"/events": http.StatusNoContent, "/rank": http.StatusNoContent, "/varz": http.StatusForbidden, "/command": http.StatusForbidden} {
+	for path, want := range map[string]int{"/events": http.StatusNoContent, "/rank": http.StatusNoContent, "/live": http.StatusNoContent, "/varz": http.StatusForbidden, "/command": http.StatusForbidden} {
 		r := request(t, "OPTIONS", path, "")
 		r.Header.Set("Origin", "https://example.org")
 		r.Header.Set("Sec-Fetch-Site", "cross-site")

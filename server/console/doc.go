@@ -11,7 +11,8 @@
 //
 //	GET  /            the page
 //	POST /command     one command, or a pipeline, as JSON; see [Console]
-//	GET  /events      messages and keyspace events, as Server-Sent Events
+//	GET  /live        the replies to commands when they change, as Server-Sent Events
+//	GET  /events      messages and keyspace events, likewise
 //	GET  /rank        the rank of a member of a sorted set, likewise
 //	GET  /stats       a sample of the server each second, after those of 15 minutes, likewise
 //	GET  /log         the slow log, latency events, ACL LOG and the log of the server, as JSON
@@ -44,24 +45,57 @@
 // receives all later entries first. The parameter last does the same for the first connection
 // (0-0: all entries).
 //
-// GET /rank?key=K&member=M streams {"rank": …, "score": …, "card": …}: at once, and when the
-// rank or the score has changed, at most rate times a second (1 by default, 20 at most), and
-// at most 1200 times a second for all viewers of a set together. The rank is null while the member is not in the set; rev=1 counts from the highest score. The
-// user needs CLIENT, ZCARD, ZRANGE, ZRANK and ZREVRANK. All viewers of a set cost one look
-// at it for a change, at the rate of the fastest: no client polls.
+// GET /live?q=ZRANK+club+ann&q=ZRANGE+board+0+9 streams the replies to up to 100 commands, in one
+// connection of the browser: the present replies, and each one that differs from the one before.
+// The data of an event are one of
 //
-// A stream that ends for a reason has a last event named end with {"error": …}. A comment line
-// follows 25 seconds of silence. A viewer that is 4 MB behind, or takes nothing for 10 seconds, is
-// disconnected. The channels, patterns and keys of all viewers with one user come on one
-// connection to the server. If the user loses the permission for one of them, or the connection is
-// closed, all these streams end. A stream of HTTP/1.1 takes over its connection, and costs less
-// than 10 KB of memory. Each source of changes and stream has a connection of its own, of about 40
-// KB, however many viewers with one user it has. The parameters http-streams-per-address and
-// http-streams-per-user bound the streams; above them, and above maxclients, a request is refused.
+//	{"query": 0, "result": …}    a reply, as that of POST /command
+//	{"query": 0, "error": …}     an error of the command, such as WRONGTYPE
+//
+// with the number of the query in the request. The commands are those that a live query may have:
+// they read keys, and their reply depends on the data and the time alone; @now in a bound moves
+// it. db=N is the database, and interval=250ms the shortest time between two replies to a query,
+// 100 ms by default; 0s sends each change. The last reply always arrives. A viewer that is slow
+// receives the newest replies. The user needs SUBSCRIBE, the commands, the keys, and
+// the channels __query@*. A request with a command that is refused has no stream.
+//
+// GET /rank?key=K&member=M is a short form for ZRANK with the score, or ZREVRANK with rev=1, and
+// ZCARD. It streams {"rank": …, "score": …, "card": …}: at once, and when one of them has
+// changed, at most rate times a second (1 by default, 20 at most). The rank and the score are null
+// while the member is not in the set.
+//
+// A stream that ends for a reason has a last event named end with {"error": …, "reason": …}, where
+// the reason is one of
+//
+//	expired       the signed link has expired
+//	permission    the user has lost the permission for the stream, or has been removed
+//	closed        the server has closed the connection that the stream shared with others
+//	shutdown      the server or the console stops
+//	slow          the viewer is 4 MB behind
+//	error         another one, which the text says
+//
+// A comment line follows 25 seconds of silence. A viewer that takes nothing for 10 seconds is
+// disconnected. The queries, channels, patterns and keys of all viewers with one user come on one
+// connection to the server, equal ones once. If the user loses the permission for one of them, or
+// the connection is closed, all these streams end; those that are still permitted begin again
+// when the browser connects again. A stream of HTTP/1.1 takes over its connection, and costs less
+// than 10 KB of memory; the newest replies of all queries have 256 MB at most. Each source of
+// changes and stream has a connection of its own, of about 40 KB, however many viewers with one
+// user it has. The parameters http-streams-per-address and http-streams-per-user bound the
+// streams; above them, and above maxclients, a request is refused.
+//
+// # Signed links
+//
+// With the parameter http-link-secret, /live?q=…&exp=…&sig=… is served without a login for exactly
+// these queries, database and interval, until exp, in seconds since 1970. It has the permissions
+// of the user http-link-user, whatever else the request says. [Link] makes one and says what it
+// signs; so does the program "zsetd link". A link that has expired, or whose signature is
+// wrong, is refused with the status 403, and its open stream ends with the reason expired. A
+// secret that is removed refuses its links from then on; open streams go on until they expire.
 //
 // # Page
 //
-// The views are / (overview), /keys, /live (events) and /prompt. The files in assets are one
+// The views are / (overview), /keys, /messages (events) and /prompt. The files in assets are one
 // template, one style sheet and ES modules without a library; all of it is under 150 KB.
 //
 //	app.js                 the views, the database, and the address of both
@@ -71,7 +105,8 @@
 //	values.js, zset.js     values in pages; leaderboard, timeline, deadlines
 //	systems.js             live events, timeboxes, folder, waiting list
 //	overview.js, plot.js   the state of the server; plots
-//	live.js, prompt.js     messages and events; commands and their replies
+//	messages.js            messages and events
+//	prompt.js              commands and their replies
 //
 // A byte of a key or a value reaches the page as a text node only. A change is a command that
 // is shown before it runs, in a transaction on the condition that the value is as it was shown:
@@ -94,7 +129,7 @@
 // password of the default user). A browser has a session cookie. Without any of these the
 // request acts as the default user, if that needs no password.
 //
-// GET /events and GET /rank also take the parameters user and password, because an EventSource
+// GET /events, /live and /rank also take the parameters user and password, because an EventSource
 // has no headers. An address is less secret than a header: proxies log it, and a page shows it
 // to its readers. Make a user with the permission for those streams and nothing else:
 //
@@ -107,7 +142,7 @@
 // served. A Host header must be an address, a name of the loopback or one of [Options].Hosts,
 // so that a page of another site cannot reach the server under a name of its own (DNS
 // rebinding). An Origin header must match it, except that the pages of
-// [Options].Origins may read /events and /rank. No request with the method GET changes data,
+// [Options].Origins may read /events, /live and /rank. No request with the method GET changes data,
 // and only the content type application/json carries commands, which no form of another
 // site can send. Failed logins are in ACL LOG. A user may fail ten times from an address, and
 // then once in 6 seconds; a password that has worked from there passes meanwhile.

@@ -29,6 +29,7 @@ const (
 	ofKey     = "key"
 	ofChanges = "changes"
 	ofStream  = "stream"
+	ofQuery   = "query"
 )
 
 // maxSources bounds the channels, patterns and keys of one request.
@@ -110,8 +111,11 @@ func (c *Console) refuseSource(w http.ResponseWriter, r *http.Request, err error
 		return
 	}
 	status := http.StatusBadRequest
-	if strings.HasPrefix(err.Error(), "NOPERM") {
+	switch {
+	case strings.HasPrefix(err.Error(), "NOPERM"):
 		status = http.StatusForbidden
+	case strings.Contains(err.Error(), "query-max"):
+		status = http.StatusServiceUnavailable
 	}
 	fail(w, status, err.Error())
 }
@@ -220,6 +224,7 @@ func (c *Console) release(f *feed) {
 		return
 	}
 	f.stop()
+	f.drop(c)
 	if c.feeds[f.key] == f {
 		delete(c.feeds, f.key)
 	}

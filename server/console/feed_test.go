@@ -54,3 +54,30 @@ func TestFeedDropsOldEvents(t *testing.T) {
 		}
 	})
 }
+
+// TestRepliesBounded checks that a viewer receives the newest reply of a query, and that those of
+// all queries have a limit, above which the stream of the query that exceeds it ends.
+func TestRepliesBounded(t *testing.T) {
+	c := new(Console)
+	v := &viewer{s: &stream{}}
+	a, b := newFeed(queryKey("u", 0, 0, "GET a"), func() {}), newFeed(queryKey("u", 0, 0, "GET b"), func() {})
+	v.follow(a, nil)
+	v.follow(b, nil)
+	c.replies.Store(maxReplies - 30)
+	for _, reply := range []string{"1", "2", "a"} {
+		a.set(c, `{"result":"`+reply+`"}`)
+	}
+	b.set(c, `{"result":"a longer reply"}`)
+	events, _, err := v.takeReplies()
+	if want := "data: {\"query\":0,\"result\":\"a\"}\n\n"; string(events) != want || err != nil {
+		t.Errorf("%q, %v, want %q", events, err, want)
+	}
+	if _, _, err := v.takeReplies(); err != errReplies {
+		t.Errorf("above the limit: %v", err)
+	}
+	a.drop(c)
+	b.drop(c)
+	if n := c.replies.Load(); n != maxReplies-30 {
+		t.Errorf("%d bytes are left", n-(maxReplies-30))
+	}
+}

@@ -47,7 +47,7 @@ const maxStale = 100
 // read in another way.
 func (k feedKey) subscriptions() []subscription {
 	switch k.kind {
-	case ofChannel:
+	case ofChannel, ofQuery:
 		return []subscription{{name: k.name}}
 	case ofPattern:
 		return []subscription{{pattern: true, name: k.name}}
@@ -147,7 +147,11 @@ func (h *hub) run(ctx context.Context, who identity) {
 	h.c.mu.Unlock()
 	h.stop()
 	for _, f := range all {
-		h.c.ended(f, err)
+		reason := err
+		if f.isStarted() {
+			reason = h.c.whyEnded(f, who)
+		}
+		h.c.ended(f, reason)
 	}
 }
 
@@ -257,6 +261,8 @@ func (h *hub) deliver(s subscription, m message) {
 		case !f.isStarted():
 		case f.key.kind == ofKey:
 			h.pair(f, m)
+		case f.key.kind == ofQuery:
+			f.set(h.c, m.text)
 		default:
 			f.add(m.appendEvent(nil, f.key.raw), "")
 		}
@@ -294,7 +300,7 @@ func (c *Console) ended(f *feed, err error) {
 		delete(c.feeds, f.key)
 	}
 	c.mu.Unlock()
-	if _, refused := errors.AsType[protocol.ReplyError](err); !refused && f.isStarted() {
+	if _, refused := errors.AsType[protocol.ReplyError](err); !refused && f.isStarted() && endReason(err) == "error" {
 		err = errEnded
 	}
 	f.end(err)

@@ -56,7 +56,7 @@ func TestOneConnection(t *testing.T) {
 	channel.expect(`data: {"channel":"__keyspace@0__:z","message":"del"}`)
 
 	srv.Must("ACL", "SETUSER", "ann", "resetchannels", "&b*")
-	ann.expect("event: end\n" + `data: {"error":"the stream has ended: the server has closed the subscription"}`)
+	ann.expect("event: end\n" + `data: {"error":"the stream has ended: the user has lost the permission for it","reason":"permission"}`)
 	watch(t, web, "/events?channel=a", "Authorization: Bearer ann:pw").refused(403)
 	b := watch(t, web, "/events?channel=b", "Authorization: Bearer ann:pw")
 	srv.Must("PUBLISH", "b", "5")

@@ -60,12 +60,12 @@ func TestLoginForm(t *testing.T) {
 func TestNoUser(t *testing.T) {
 	t.Parallel()
 	_, c := run(t, console.Options{}, map[string]string{"requirepass": "pw"})
-	for _, path := range []string{"/events?channel=a", "/rank?key=z&member=m", "/stats", "/log", "/varz", "/metrics"} {
+	for _, path := range []string{"/events?channel=a", "/rank?key=z&member=m", "/live?q=GET+k", "/stats", "/log", "/varz", "/metrics"} {
 		if status, got := serve(c, request(t, "GET", path, "")); status != 401 || !strings.Contains(got, "NOAUTH") {
 			t.Errorf("%s: %d %.200s", path, status, got)
 		}
 	}
-	for _, path := range []string{"/", "/keys", "/live", "/prompt"} {
+	for _, path := range []string{"/", "/keys", "/messages", "/prompt"} {
 		r := request(t, "GET", path, "")
 		if status, _ := serve(c, r); status != http.StatusSeeOther {
 			t.Errorf("%s: %d", path, status)
@@ -134,7 +134,7 @@ func TestStreamDenied(t *testing.T) {
 	if got := watch(t, web, "/events?stream=s").refused(http.StatusBadRequest); !strings.Contains(got, "WRONGTYPE") {
 		t.Errorf("a string: %s", got)
 	}
-	for denied, path := range map[string]string{"select": "/events?stream=x", "xrevrange": "/events?stream=x", "client|tracking": "/events?changes=k", "subscribe": "/events?channel=c", "zcard": "/rank?key=z&member=m", "client|id": "/rank?key=z&member=m"} {
+	for denied, path := range map[string]string{"select": "/events?stream=x", "xrevrange": "/events?stream=x", "client|tracking": "/events?changes=k", "subscribe": "/events?channel=c", "zcard": "/rank?key=z&member=m", "zrank": "/rank?key=z&member=m"} {
 		srv.Must("ACL", "SETUSER", "ann", "reset", "on", ">pw", "allkeys", "allchannels", "+@all", "-"+denied)
 		if got := watch(t, web, path, "Authorization: Bearer ann:pw").refused(http.StatusForbidden); !strings.Contains(got, "NOPERM") {
 			t.Errorf("%s without %s: %s", path, denied, got)

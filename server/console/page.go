@@ -26,7 +26,7 @@ var assets embed.FS
 type view struct{ Name, Path, Label string }
 
 func views() []view {
-	return []view{{"overview", "./", "Overview"}, {"keys", "keys", "Keys"}, {"live", "live", "Events"}, {"prompt", "prompt", "Prompt"}}
+	return []view{{"overview", "./", "Overview"}, {"keys", "keys", "Keys"}, {"messages", "messages", "Events"}, {"prompt", "prompt", "Prompt"}}
 }
 
 // shell are the values of shellPage (page.templ).

@@ -3,9 +3,6 @@ package console
 import (
 	"bufio"
 	"bytes"
-	"errors"
-	"io"
-	"math"
 	"net"
 	"net/http/httptest"
 	"strings"
@@ -25,83 +22,6 @@ func (sink) Close() error { return nil }
 // scripted returns a connection to a server that sends these replies and nothing more.
 func scripted(replies string) *conn {
 	return &conn{sink{}, bufio.NewReader(strings.NewReader(replies)), func() bool { return true }, func(string) string { return "" }}
-}
-
-// standingsOf returns standings of members that are not read yet.
-func standingsOf(members ...string) map[string]*standing {
-	m := map[string]*standing{}
-	for _, member := range members {
-		m[member] = &standing{}
-	}
-	return m
-}
-
-// TestRankReplies checks what the readers of ranks make of replies, and that they return the
-// error of replies that are cut or have another form.
-func TestRankReplies(t *testing.T) {
-	readSet := func(replies string) (map[string]*standing, error) {
-		all := standingsOf("a", "bb", "c")
-		return all, scripted(replies).readSet(rankKey{key: "k"}, all)
-	}
-	readRanks := func(replies string) (map[string]*standing, error) {
-		all := standingsOf("a")
-		return all, scripted(replies).readRanks(rankKey{key: "k"}, all)
-	}
-	const set = "*3\r\n*2\r\n$1\r\na\r\n,-1.5\r\n*2\r\n$3\r\nnew\r\n,2\r\n*2\r\n$2\r\nbb\r\n,inf\r\n"
-	all, err := readSet(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for member, want := range map[string]standing{"a": {there: true, score: -1.5}, "bb": {there: true, rank: 2, score: math.Inf(1)}, "c": {}} {
-		if *all[member] != want {
-			t.Errorf("%s: %+v, want %+v", member, *all[member], want)
-		}
-	}
-	const rank = "*2\r\n:7\r\n,2.5\r\n"
-	all, err = readRanks(">1\r\n$4\r\npush\r\n" + rank)
-	if err != nil || *all["a"] != (standing{there: true, rank: 7, score: 2.5}) {
-		t.Errorf("a: %+v, %v", *all["a"], err)
-	}
-	if all, err = readRanks("_\r\n"); err != nil || *all["a"] != (standing{}) {
-		t.Errorf("a that is not there: %+v, %v", *all["a"], err)
-	}
-
-	for i := range set {
-		if _, err := readSet(set[:i]); err == nil {
-			t.Errorf("no error for %q", set[:i])
-		}
-	}
-	for i := range rank {
-		if _, err := readRanks(rank[:i]); err == nil {
-			t.Errorf("no error for %q", rank[:i])
-		}
-	}
-	for _, replies := range []string{
-		"+OK\r\n", "*x\r\n", "*-1\r\n", "*2147483648\r\n", "*1\r\n$1\r\na\r\n", "*1\r\n*2\r\n:1\r\n", "*1\r\n*2\r\n$-1\r\n",
-		"*1\r\n*2\r\n$1\r\na\r\n:1\r\n", "*1\r\n*2\r\n$1\r\na\r\n,x\r\n", "*1\r\n*2\r\n$1\r\na\r\n,\r\n",
-	} {
-		if _, err := readSet(replies); !errors.Is(err, errReply) {
-			t.Errorf("%q: %v", replies, err)
-		}
-	}
-	const refusal = "WRONGTYPE Operation against a key holding the wrong kind of value"
-	for _, read := range []func(string) (map[string]*standing, error){readSet, readRanks} {
-		if _, err := read("-" + refusal + "\r\n"); err != protocol.ReplyError(refusal) {
-			t.Errorf("a refusal: %v", err)
-		}
-	}
-}
-
-// TestRanksRefused checks that a reader of ranks ends when one is refused, while commands that
-// the server does not read are left to send.
-func TestRanksRefused(t *testing.T) {
-	here, there := net.Pipe()
-	defer there.Close()
-	go io.WriteString(there, "-NOPERM no\r\n")
-	c := &conn{here, bufio.NewReader(here), func() bool { return true }, nil}
-	if err := c.readRanks(rankKey{key: "k"}, standingsOf("a", "b")); err != protocol.ReplyError("NOPERM no") {
-		t.Error(err)
-	}
 }
 
 // TestCommitReplies checks the result of a transaction for each reply that the server may

@@ -52,6 +52,7 @@ type stream struct {
 	running bool // a goroutine writes, or timer will start one
 	again   bool // notify was called meanwhile
 	ended   bool
+	ending  error       // ends the stream, as an error of take does
 	silent  bool        // a comment line is due
 	timer   *time.Timer // of a pause
 	written time.Time   // when write was called last
@@ -216,13 +217,42 @@ func (s *stream) beat(now time.Time) {
 	}
 }
 
+// end writes a last event with the reason, and ends the stream.
+func (s *stream) end(reason error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended || s.ending != nil {
+		return
+	}
+	s.ending = reason
+	switch {
+	case !s.started:
+	case !s.running || s.timer != nil && s.timer.Stop():
+		s.running = true
+		go s.run()
+	default:
+		s.again = true
+	}
+}
+
+// next returns the next events, as take does.
+func (s *stream) next() (events []byte, pause time.Duration, err error) {
+	s.mu.Lock()
+	err = s.ending
+	s.mu.Unlock()
+	if err != nil {
+		return nil, 0, err
+	}
+	return s.take()
+}
+
 // run writes the events that there are, and ends the stream when that is over.
 func (s *stream) run() {
 	for {
-		events, pause, err := s.take()
+		events, pause, err := s.next()
 		switch {
 		case err != nil:
-			s.write(append(append([]byte("event: end\ndata: {\"error\":"), replyjson.String(err.Error())...), "}\n\n"...))
+			s.write(fmt.Appendf(nil, "event: end\ndata: {\"error\":%s,\"reason\":%q}\n\n", replyjson.String(err.Error()), endReason(err)))
 			s.mu.Lock()
 			s.ended = true
 			s.mu.Unlock()
@@ -241,7 +271,7 @@ func (s *stream) run() {
 			s.mu.Unlock()
 			s.finish()
 			return
-		case pause > 0:
+		case pause > 0 && s.ending == nil:
 			s.timer = time.AfterFunc(pause, s.run)
 			s.mu.Unlock()
 			return
@@ -301,6 +331,7 @@ type feed struct {
 	viewers map[*viewer]struct{}
 	added   time.Time // of the last event
 	held    *message  // an event of a key that waits for its members; under the lock of the hub
+	reply   string    // of a query, the newest; base counts them
 	woken   time.Time
 	waking  bool // a timer will wake the viewers
 }
@@ -341,6 +372,12 @@ func (f *feed) add(event []byte, id string) {
 	if id != "" {
 		f.lastID = id
 	}
+	f.wakeSoon(now)
+}
+
+// wakeSoon wakes the viewers: at once, or when their pause has passed since they were woken last.
+// The lock is held.
+func (f *feed) wakeSoon(now time.Time) {
 	switch left := pause(len(f.viewers)) - now.Sub(f.woken); {
 	case f.waking:
 	case left <= 0:
@@ -392,7 +429,11 @@ func (v *viewer) follow(f *feed, before func(*feed)) {
 		before(f)
 	}
 	f.viewers[v] = struct{}{}
-	v.feeds, v.at = append(v.feeds, f), append(v.at, f.base+int64(len(f.log)))
+	at := f.base + int64(len(f.log))
+	if f.key.kind == ofQuery {
+		at = 0 // v has no reply yet
+	}
+	v.feeds, v.at = append(v.feeds, f), append(v.at, at)
 }
 
 // leave makes v follow nothing.

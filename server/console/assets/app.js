@@ -5,10 +5,10 @@ import { state, run, readClock } from './api.js';
 import { Bin } from './text.js';
 import * as overview from './overview.js';
 import * as keys from './keys.js';
-import * as live from './live.js';
+import * as messages from './messages.js';
 import * as prompt from './prompt.js';
 
-const views = { overview, keys, live, prompt };
+const views = { overview, keys, messages, prompt };
 const mounted = new Set();
 let shown;
 
@@ -66,7 +66,7 @@ $('.account form')?.addEventListener('submit', () => sessionStorage.clear());
 addEventListener('popstate', open);
 addEventListener('keydown', (e) => {
 	if (e.target.closest('input, textarea, select, dialog') || e.ctrlKey || e.metaKey || e.altKey) return;
-	const to = { 1: 'overview', 2: 'keys', 3: 'live', 4: 'prompt' }[e.key];
+	const to = { 1: 'overview', 2: 'keys', 3: 'messages', 4: 'prompt' }[e.key];
 	if (to) go(to);
 	if (e.key === '/') {
 		e.preventDefault();

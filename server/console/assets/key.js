@@ -134,7 +134,7 @@ export async function openKey(box, key, view, nav) {
 		if (!(await change({ title: 'Delete this key?', conditions: [[['TYPE', key], is.type], ...(length[is.type] ? [[[length[is.type], key], is.length]] : [])], note: `${count(is.length)} ${unit[is.type] || ''}, ${bytes(is.memory)}.`, build: () => ['UNLINK', key], danger: true, verb: 'Delete' }))) return;
 		nav.gone(key);
 		nav.go('keys');
-	}), button('Copy name', () => navigator.clipboard?.writeText(key instanceof Bin ? show(key, 1e6) : key)), button('Events', () => nav.go('live', { key })));
+	}), button('Copy name', () => navigator.clipboard?.writeText(key instanceof Bin ? show(key, 1e6) : key)), button('Events', () => nav.go('messages', { key })));
 	const start = self.view && list.some(([id]) => id === self.view) ? self.view : await guess(key, facts, list);
 	if (self.closed) return;
 	const bar = list.length > 1 ? tabs('Views of the value', list, start, (id) => nav.go('keys', { key, view: id }, true)) : h('hr', { hidden: true });

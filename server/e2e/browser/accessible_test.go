@@ -84,7 +84,7 @@ func TestAccessible(t *testing.T) {
 	views := []look{
 		{"", `document.querySelectorAll('.plot .line').length && document.querySelector('#slow td')`},
 		{"keys", `document.querySelector('#tree .item') && document.querySelector('#scan-stop').textContent === 'Reload'`},
-		{"live?pattern=*", `document.querySelector('#subs .livedot.on')`},
+		{"messages?pattern=*", `document.querySelector('#subs .livedot.on')`},
 		{"prompt?line=zrange%20game%200%203%20withscores", `document.querySelector('#hint').innerText`},
 	}
 	for _, key := range []string{"hash", "list", "set", "stream", "string", "many", "game", "game&view=timeline", "club&view=deadlines",

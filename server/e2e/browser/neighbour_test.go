@@ -49,7 +49,7 @@ func testNeighbour(t *testing.T, open func(...string) *page) {
 	}
 	p.visit("")
 	p.shows("#facts", "Memory")
-	p.visit("live")
+	p.visit("messages")
 	if after := counted(); after != before {
 		t.Errorf("the page has counted:\n%s\nbefore:\n%s", after, before)
 	}

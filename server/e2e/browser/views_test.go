@@ -297,13 +297,13 @@ func testOverview(t *testing.T, open func(...string) *page) {
 
 func testEvents(t *testing.T, open func(...string) *page) {
 	p := open(live()...)
-	p.visit("live")
+	p.visit("messages")
 	p.fill("#sub-name", "news")
 	p.click("#subscribe button", "Subscribe")
 	p.is(`document.querySelector('#subs .livedot.on')`)
 	p.srv.Must("PUBLISH", "news", "hello <b>")
 	p.shows("#live-list", "hello <b>")
-	p.visit("live?key=game&pattern=other.*")
+	p.visit("messages?key=game&pattern=other.*")
 	p.is(`document.querySelectorAll('#subs .livedot.on').length === 2`)
 	p.srv.Must("ZADD", "game", 5, "ann")
 	p.shows("#live-list", "zadd ann")
@@ -407,7 +407,7 @@ func testHostile(t *testing.T, open func(...string) *page) {
 	p.shows("#detail td", `\xff\xfe\x80`)
 	p.shows("#detail td", `\u202eoverride`)
 
-	p.visit("live?pattern=*")
+	p.visit("messages?pattern=*")
 	p.is(`document.querySelector('#subs .livedot.on')`)
 	for _, name := range names {
 		p.srv.Must("PUBLISH", name[:min(len(name), 1000)], name)
@@ -427,7 +427,7 @@ func testPhone(t *testing.T, open func(...string) *page) {
 	p.size(360, 740)
 	p.srv.Must("ZADD", "jobs", "@now+1h", strings.Repeat("long", 50), "@now-1h", "b")
 	p.srv.Must("HSET", "h", strings.Repeat("f", 200), strings.Repeat("v", 200))
-	for _, view := range []string{"", "keys", "keys?key=jobs&view=board", "keys?key=jobs&view=timeline", "keys?key=jobs&view=deadlines", "keys?key=jobs&view=line", "keys?key=h", "live", "prompt"} {
+	for _, view := range []string{"", "keys", "keys?key=jobs&view=board", "keys?key=jobs&view=timeline", "keys?key=jobs&view=deadlines", "keys?key=jobs&view=line", "keys?key=h", "messages", "prompt"} {
 		p.visit(view)
 		p.is(`document.querySelector('.view:not([hidden])').innerText.length > 5`)
 		if strings.Contains(view, "key=") {

@@ -30,6 +30,7 @@ func TestStreams(t *testing.T) {
 		"one channel":      "/events?channel=news",
 		"a channel each":   "/events?channel=news-%d&channel=news",
 		"members of a set": "/rank?key=z&member=m%d",
+		"two queries each": "/live?q=ZRANK+z+m%d&q=ZCARD+z",
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := k.start(t, "--http-port", port, "--http-streams-per-address", fmt.Sprint(viewers), "--maxclients", "10000")
@@ -65,7 +66,7 @@ func TestStreams(t *testing.T) {
 			other.do("PUBLISH", "news", "message")
 			other.do("EVAL", "for i = 0, ARGV[1] do redis.call('ZADD', 'z', i, 'm' .. i) end", "0", fmt.Sprint(viewers))
 			for _, nc := range conns[:viewers] {
-				until(t, nc, "message", `"rank":`)
+				until(t, nc, "message", `"rank":`, `"query":0,"result":`)
 			}
 			for _, nc := range conns {
 				nc.Close()

@@ -215,7 +215,7 @@ func (s *Session) next(spare []byte) (out []byte) {
 		}
 	}
 	s.Activity.written += int64(len(out))
-	if s.waiting() > 0 || len(s.lateQueries) > 0 {
+	if s.waiting() > 0 || s.live != nil && len(s.live.late) > 0 {
 		s.Queue.Flushing.Store(2)
 	}
 	s.Queue.queuedOut.Store(int64(s.waiting()))

@@ -106,10 +106,18 @@ type querySubscriber struct {
 	sess  *Session
 	sent  uint64 // the hash of the latest reply that it was sent
 	first bool   // it waits for the present reply, whatever it is
-	late  bool   // in Session.lateQueries
+	late  bool   // in liveSubscriptions.late
 }
 
-// queryPosition is a subscription of a session.
+// liveSubscriptions are the subscriptions of a session to live queries.
+type liveSubscriptions struct {
+	byName   map[string]queryPosition
+	late     []*query // their messages wait until the output is read
+	drained  bool     // in queries.drained
+	observes bool     // messages are replies, without a channel
+}
+
+// queryPosition is one of these subscriptions.
 type queryPosition struct {
 	query *query
 	at    int // in query.subscribers
@@ -190,7 +198,7 @@ func (s *Session) RefusesQueries(kind subscription.Topic, names []string) string
 		if _, refusal := s.parseQuery(name); refusal != "" {
 			return refusal
 		}
-		if _, there := s.queries[name]; !there {
+		if _, there := s.position(name); !there {
 			more++
 		}
 	}
@@ -204,7 +212,7 @@ func (s *Session) RefusesQueries(kind subscription.Topic, names []string) string
 func (s *Session) joinQuery(name string) {
 	srv := s.Engine
 	qs := &srv.Queries
-	if p, there := s.queries[name]; there {
+	if p, there := s.lively().byName[name]; there {
 		qs.start(p.query, &p.query.subscribers[p.at])
 		return
 	}
@@ -220,14 +228,28 @@ func (s *Session) joinQuery(name string) {
 	if q == nil {
 		q = qs.add(id, parsed)
 	}
-	if s.queries == nil {
-		s.queries = map[string]queryPosition{}
-	}
-	s.queries[name] = queryPosition{q, len(q.subscribers)}
+	l := s.lively()
+	l.byName[name] = queryPosition{q, len(q.subscribers)}
 	q.subscribers = append(q.subscribers, querySubscriber{sess: s})
 	qs.Subscriptions++
 	s.Weight.nameBytes += queryBytes
 	qs.start(q, &q.subscribers[len(q.subscribers)-1])
+}
+
+// lively returns the subscriptions of the session to live queries, which may be none.
+func (s *Session) lively() *liveSubscriptions {
+	if s.live == nil {
+		s.live = &liveSubscriptions{byName: map[string]queryPosition{}}
+	}
+	return s.live
+}
+
+// position returns the subscription to the query of a name.
+func (s *Session) position(name string) (p queryPosition, there bool) {
+	if s.live != nil {
+		p, there = s.live.byName[name]
+	}
+	return p, there
 }
 
 // start sends a subscriber the present reply at the end of the turn.
@@ -264,19 +286,19 @@ func (qs *queries) add(id queryID, parsed parsedQuery) *query {
 
 // leaveQuery ends a subscription.
 func (s *Session) leaveQuery(name string) {
-	p, there := s.queries[name]
+	p, there := s.position(name)
 	if !there {
 		return
 	}
 	qs, q := &s.Engine.Queries, p.query
-	delete(s.queries, name)
+	delete(s.live.byName, name)
 	qs.Subscriptions--
 	s.Weight.nameBytes -= queryBytes
 	last := len(q.subscribers) - 1
 	if p.at < last {
 		moved := q.subscribers[last]
 		q.subscribers[p.at] = moved
-		moved.sess.queries[q.name] = queryPosition{q, p.at}
+		moved.sess.live.byName[q.name] = queryPosition{q, p.at}
 	}
 	q.subscribers[last] = querySubscriber{}
 	q.subscribers = q.subscribers[:last]
@@ -433,20 +455,21 @@ func (r *queryRound) runDrained() bool {
 		return false
 	}
 	s := qs.drained[0]
-	for n := 0; len(s.lateQueries) > 0 && s.End == Serving && s.backlog() < lateFrom; n++ {
+	l := s.live
+	for n := 0; len(l.late) > 0 && s.End == Serving && s.backlog() < lateFrom; n++ {
 		if n == queriesAtOnce || !r.at.Before(r.end) {
 			return true
 		}
-		q := s.lateQueries[0]
-		s.lateQueries = popFirst(s.lateQueries)
-		p, there := s.queries[q.name]
+		q := l.late[0]
+		l.late = popFirst(l.late)
+		p, there := l.byName[q.name]
 		if !there || p.query != q || !q.subscribers[p.at].late {
 			continue
 		}
 		q.subscribers[p.at].late = false
 		r.evaluate(q, p.at, p.at+1)
 	}
-	s.drained = false
+	l.drained = false
 	qs.drained = popFirst(qs.drained)
 	return true
 }
@@ -617,12 +640,12 @@ func (srv *Engine) tell(q *query, from, to int, reply []byte) (sent bool) {
 		}
 		if s.backlog() >= lateFrom {
 			sub.late = true
-			s.lateQueries = append(s.lateQueries, q)
+			s.live.late = append(s.live.late, q)
 			s.Queue.again()
 			qs.LeftOut++
 			continue
 		}
-		if s.observes {
+		if s.live.observes {
 			s.message(reply)
 		} else {
 			if payload == nil {
@@ -745,11 +768,11 @@ func (srv *Engine) noteSlowQuery(q *query, took time.Duration) {
 // queriesDrained makes the end of the next turn send the messages of a late subscriber, which
 // has read its output. The lock is held, perhaps outside of any turn.
 func (s *Session) queriesDrained() {
-	if len(s.lateQueries) == 0 || s.drained {
+	if s.live == nil || len(s.live.late) == 0 || s.live.drained {
 		return
 	}
 	srv := s.Engine
-	s.drained = true
+	s.live.drained = true
 	srv.Queries.drained = append(srv.Queries.drained, s)
 	if !srv.Timers.TimerStopped {
 		srv.Timers.timerAt = srv.Turn.Instant
@@ -760,7 +783,10 @@ func (s *Session) queriesDrained() {
 // losesQuery reports whether a user with other rules may not subscribe to a query of the
 // session, to which its user is subscribed.
 func (s *Session) losesQuery(next *acl.User) bool {
-	for _, p := range s.queries {
+	if s.live == nil {
+		return false
+	}
+	for _, p := range s.live.byName {
 		q := p.query
 		argv, _ := s.Engine.Queries.read(q)
 		d, _ := next.Permits(q.cmd.Access, argv, acl.Selected{ID: int(q.db), Count: s.Engine.Keys.Len()})
@@ -777,7 +803,7 @@ func (srv *Engine) checkQueries() error {
 	n, keys := int64(0), 0
 	for _, q := range qs.byName {
 		for i, sub := range q.subscribers {
-			if p := sub.sess.queries[q.name]; p.query != q || p.at != i {
+			if p, _ := sub.sess.position(q.name); p.query != q || p.at != i {
 				return fmt.Errorf("queries: subscriber %d of %q has position %d", i, q.name, p.at)
 			}
 		}

@@ -29,10 +29,7 @@ type Session struct {
 	Activity      activity
 	Transaction   transaction
 	subscriptions subscription.Names
-	queries       map[string]queryPosition // those of subscriptions that are live queries, by name
-	lateQueries   []*query                 // whose messages wait until the output is read
-	drained       bool                     // in queries.drained
-	observes      bool                     // messages of queries are replies, without a channel
+	live          *liveSubscriptions // nil unless it subscribes to live queries
 	Metered       metered
 	forwarded     *forwarded       // nil unless commands were forwarded
 	cache         *tracking.Client // state of CLIENT TRACKING; nil without tracking
@@ -87,6 +84,9 @@ type Peer struct {
 	Unix            bool // a unix socket
 	Secure          bool // it speaks TLS
 	Apart           bool // see Session.countsApart
+
+	// User is the user that the session begins with; "" for the default user.
+	User string
 
 	// Wake notifies the transport that the session has output from outside its own
 	// turn, may continue after having been blocked, or is to be closed. It is
@@ -165,6 +165,9 @@ func (srv *Engine) addSession(place **Session, p Peer) {
 		Peer: p, Activity: activity{Created: now, lastUsed: now},
 	}
 	s.SetDefaultUser()
+	if p.User != "" {
+		s.setUser(p.User)
+	}
 	s.Call = Call{Session: s, Engine: srv, Reply: &s.Out}
 	*place = s
 	srv.Clients.Sessions[s.ID] = s
@@ -481,6 +484,17 @@ func Clip(b []byte, n int) string {
 // SetDefaultUser gives the session the default user, as a new session has.
 func (s *Session) SetDefaultUser() {
 	s.Login.User, s.Login.Authenticated = s.Engine.ACL.Standard, !s.Engine.ACL.LoginRequired()
+}
+
+// setUser gives a new session a user without a password. A user that does not exist, or is
+// disabled, has no permissions.
+func (s *Session) setUser(name string) {
+	u := s.Engine.ACL.Users[name]
+	if u == nil || !u.Enabled() {
+		u = s.Engine.ACL.NewUser(name)
+		u.DeriveFields()
+	}
+	s.Login.User, s.Login.Authenticated = u, true
 }
 
 // SetOwner gives the session the embedding program's user, which is unrestricted.

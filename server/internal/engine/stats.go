@@ -195,6 +195,20 @@ func Apart(ctx context.Context) context.Context { return context.WithValue(ctx, 
 // IsApart reports whether a context is one of Apart.
 func IsApart(ctx context.Context) bool { return ctx.Value(apartKey{}) != nil }
 
+// userKey is the key of a context that names the user of a connection in memory.
+type userKey struct{}
+
+// WithUser returns a context for connections in memory that makes user their user.
+func WithUser(ctx context.Context, user string) context.Context {
+	return context.WithValue(ctx, userKey{}, user)
+}
+
+// UserOf returns the user that a context of WithUser names, or "".
+func UserOf(ctx context.Context) string {
+	user, _ := ctx.Value(userKey{}).(string)
+	return user
+}
+
 // countsApart reports whether a command, nil for one that is not known, is left out of the
 // statistics, the slow log, the latency monitor and the access times: a program that shows
 // the state of the server, as the console does, must not change it. A command that writes or

@@ -63,7 +63,9 @@ func (srv *Engine) subscribe(ctx context.Context, kind subscription.Topic, names
 		s := sub.sess
 		s.SetOwner()
 		s.Out.SetVersion(3)
-		s.observes = observes
+		if observes {
+			s.lively().observes = true
+		}
 		if refusal = s.RefusesQueries(kind, names); refusal != "" {
 			s.remove()
 			return

@@ -14,6 +14,8 @@ type HTTP struct {
 	Origins string
 	TLS     bool
 
+	LinkSecret, LinkUser string
+
 	StreamsPerAddress, StreamsPerUser int64
 }
 
@@ -28,7 +30,11 @@ func httpParameters() []Parameter {
 		text("http-hosts", "", func(c *Settings) *string { return &c.HTTP.Hosts }).words().immutable().hide().check(isHostList).
 			about("Names by which browsers reach the console, separated by spaces, besides addresses and names of the loopback; `*` means every name, which lets other sites reach it by DNS rebinding."),
 		text("http-origins", "", func(c *Settings) *string { return &c.HTTP.Origins }).words().immutable().hide().check(isOriginList).
-			about("Sites, as in `https://example.org`, separated by spaces, whose pages may read /events and /rank of the console, as the default user or as the user that the address names."),
+			about("Sites, as in `https://example.org`, separated by spaces, whose pages may read /events, /live and /rank of the console, as the default user or as the user that the address names."),
+		text("http-link-secret", "", func(c *Settings) *string { return &c.HTTP.LinkSecret }).words().secret().hide().check(isSecretList).
+			about("Secrets, separated by spaces, that sign links to /live of the console, which need no login. The first one signs new links; the others are valid, too, so that a secret can be replaced. Each has at least 16 bytes. Empty means that there are no such links."),
+		text("http-link-user", "default", func(c *Settings) *string { return &c.HTTP.LinkUser }).hide().
+			about("User whose permissions a signed link has. It needs no password."),
 		yesNo("http-tls", false, func(c *Settings) *bool { return &c.HTTP.TLS }).immutable().hide().
 			about("Whether the console uses TLS, as the parameters whose names begin with `tls-` say."),
 		number("http-streams-per-address", 2000, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.HTTP.StreamsPerAddress }).hide().
@@ -43,6 +49,19 @@ func isHostList(s string) error {
 	for word := range strings.FieldsSeq(s) {
 		if strings.ContainsAny(word, ":/") {
 			return errors.New("a host is a name without scheme and port")
+		}
+	}
+	return nil
+}
+
+// minSecret is the number of bytes of a secret, which those that have a link may try to guess.
+const minSecret = 16
+
+// isSecretList accepts secrets that are long enough.
+func isSecretList(s string) error {
+	for word := range strings.FieldsSeq(s) {
+		if len(word) < minSecret {
+			return errors.New("a secret has at least 16 bytes")
 		}
 	}
 	return nil

@@ -242,7 +242,7 @@ func (t *Transport) serveConn(nc net.Conn) {
 	c := &netConn{t: t, nc: nc, socket: socketOf(nc), recheck: make(chan struct{}, 1)}
 	p := engine.Peer{Addr: nc.RemoteAddr().String(), LocalAddr: nc.LocalAddr().String(), FD: -1, Wake: c.wake, Reader: &c.reader, Conn: c}
 	if end, is := nc.(*pipeEnd); is {
-		p.Apart = end.apart
+		p.Apart, p.User = end.apart, end.user
 	}
 	var raw syscall.RawConn
 	switch nc := c.socket.(type) {
@@ -300,13 +300,14 @@ func isRemote(nc net.Conn) bool {
 type pipeEnd struct {
 	net.Conn
 	closed, peerClosed *atomic.Bool
-	apart              bool // engine.Apart
+	apart              bool   // engine.Apart
+	user               string // engine.WithUser
 }
 
 func newPipe() (client, server *pipeEnd) {
 	a, b := net.Pipe()
 	var ofClient, ofServer atomic.Bool
-	return &pipeEnd{a, &ofClient, &ofServer, false}, &pipeEnd{b, &ofServer, &ofClient, false}
+	return &pipeEnd{a, &ofClient, &ofServer, false, ""}, &pipeEnd{b, &ofServer, &ofClient, false, ""}
 }
 
 // Close implements net.Conn.
@@ -326,7 +327,7 @@ func (t *Transport) Dialer() func(ctx context.Context, network, addr string) (ne
 	return func(ctx context.Context, _, _ string) (nc net.Conn, err error) {
 		defer t.setClosedError(&err)
 		client, server := newPipe()
-		server.apart = engine.IsApart(ctx)
+		server.apart, server.user = engine.IsApart(ctx), engine.UserOf(ctx)
 		t.awaitSlot()
 		t.serveConn(server)
 		select {
