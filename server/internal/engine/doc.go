@@ -12,6 +12,7 @@
 //	Engine.checks       the conditions that a command passes before it runs (checks.go)
 //	Engine.Clients      the sessions, the memory of all clients (clients.go, clientmemory.go)
 //	Engine.PubSub       channels and patterns (pubsub.go, package subscription)
+//	Engine.Queries      live queries: channels whose names are commands (query.go, queryname.go)
 //	Engine.Tracking     keys in the caches of clients (tracking.go, package tracking)
 //	Engine.events       which keyspace events have listeners (notify.go)
 //	Engine.Waits        watched keys, blocked commands (waiting.go)
@@ -26,6 +27,7 @@
 //	Engine.Ending       the shutdown (shutdown.go, stopwait.go)
 //	Engine.Transports   listeners and connections (transport.go, loop.go)
 //	Engine.ACL, Config, Keys, Keeper   packages acl, config, keyspace and persist
+//	Session.live        its subscriptions to live queries (query.go)
 //	Session.Queue       replies and messages on their way out (outputqueue.go)
 //	Session.Transaction MULTI and WATCH (transaction.go)
 //	Session.Stall       what the session waits for (pause.go)
@@ -89,7 +91,8 @@
 // A check asks for a field of the command's row, never for its name.
 //
 // A handler runs in Call.execute and nowhere else (execute.go), whether its command is
-// single, in a batch, in EXEC or in a script, or is retried for a waiter.
+// single, in a batch, in EXEC or in a script, or is retried for a waiter; for a live query it
+// runs in Call.observe.
 //
 // # One commit point
 //
@@ -100,6 +103,13 @@
 // command runs wait for its reply. For a collection the handler first calls Touched
 // with the members that the event is about. Apart from deadlines (below) no other code
 // marks, notifies or wakes. Without a listener an effect costs one comparison.
+//
+// # Live queries
+//
+// A change of a key marks the live queries that read it. The end of the turn evaluates them, after
+// the replies to the commands that made the changes (query.go). An evaluation is a Call of a
+// session of its own whose handler runs in Call.observe: it leaves no trace in statistics, access
+// times or logs.
 //
 // # Users
 //
