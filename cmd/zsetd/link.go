@@ -21,7 +21,7 @@ type linkFlags struct {
 func linkTool() tool {
 	return tool{
 		name: "link", args: "QUERY ... [--config FILE] [--for TIME] [--url URL]", files: 1, several: true, run: runLink,
-		summary: "sign a link to the live replies of commands, for a web page without a login",
+		summary: "sign a link to live replies, for a page without a login",
 		details: "Prints an address of the console, /live?q=..., that is served without a login for exactly\n" +
 			"these queries, such as \"ZRANK club ann\", until it expires. The secret is http-link-secret of\n" +
 			"FILE, or of the environment variable ZSETD_OPTIONS; of several the first one signs. The link\n" +
