@@ -5,13 +5,10 @@ import (
 	"math"
 	"strconv"
 	"strings"
-
-	lua "github.com/yuin/gopher-lua"
 )
 
 // ParseNumber parses a number as Lua does, with C's strtod: decimal, hexadecimal,
-// "inf" and "nan", spaces around it, up to a NUL. gopher-lua's own parser reads "010"
-// as 8.
+// "inf" and "nan", spaces around it, up to a NUL. "010" is 10.
 func ParseNumber(s string) (float64, bool) {
 	s = strings.Trim(CString(s), " \t\n\v\f\r")
 	digits := strings.TrimPrefix(s, "-")
@@ -77,28 +74,6 @@ func AppendG(dst []byte, f float64, precision int) []byte {
 func NumberString(f float64) string {
 	var b [32]byte
 	return string(AppendNumber(b[:0], f))
-}
-
-// ToString returns a string or a number as a string.
-func ToString(v lua.LValue) (string, bool) {
-	switch v := v.(type) {
-	case lua.LString:
-		return string(v), true
-	case lua.LNumber:
-		return NumberString(float64(v)), true
-	}
-	return "", false
-}
-
-// ToNumber returns a number, or the number that a string contains.
-func ToNumber(v lua.LValue) (float64, bool) {
-	switch v := v.(type) {
-	case lua.LNumber:
-		return float64(v), true
-	case lua.LString:
-		return ParseNumber(string(v))
-	}
-	return 0, false
 }
 
 // ToInt converts as C does on amd64: a value out of range becomes the smallest
