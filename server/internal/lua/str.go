@@ -1,0 +1,43 @@
+package lua
+
+// String is a string, with its hash once a table has asked for it.
+type String struct {
+	header
+	hashed bool
+	hash   uint32
+	s      string
+}
+
+// shorts are the strings of one byte, and the empty one.
+var shorts = func() (list [257]String) {
+	for i := range 256 {
+		list[i] = String{header: header{KindString}, s: string([]byte{byte(i)})}
+		list[i].sum()
+	}
+	list[256] = String{header: header{KindString}}
+	list[256].sum()
+	return list
+}()
+
+// short returns a string of one byte or none.
+func short(s string) Value {
+	if s == "" {
+		return shorts[256].Value()
+	}
+	return shorts[s[0]].Value()
+}
+
+// sum returns the hash, which decides the order of a table: that of Lua 5.1, which looks at
+// no more than 32 bytes of a long string or so.
+func (s *String) sum() uint32 {
+	if s.hashed {
+		return s.hash
+	}
+	h := uint32(len(s.s))
+	step := len(s.s)>>5 + 1
+	for i := len(s.s); i >= step; i -= step {
+		h ^= h<<5 + h>>2 + uint32(s.s[i-1])
+	}
+	s.hash, s.hashed = h, true
+	return h
+}
