@@ -17,7 +17,7 @@ func (st *State) openBase() {
 	for _, e := range []entry{
 		{"assert", assert}, {"collectgarbage", collectgarbage}, {"error", baseError},
 		{"gcinfo", func(c *call) { c.push(lua.Number(math.Floor(heapKilobytes()))) }},
-		{"getmetatable", getmetatable}, {"load", load}, {"loadstring", loadstring}, {"next", next}, {"pcall", pcall},
+		{"getmetatable", getmetatable}, {"load", load}, {"loadstring", loadstring}, {"pcall", pcall},
 		{"rawequal", func(c *call) { c.push(lua.Bool(lua.Equal(c.any(1), c.any(2)))) }},
 		{"rawget", rawget}, {"rawset", rawset}, {"select", selectArgs}, {"setmetatable", setmetatable},
 		{"tonumber", tonumber}, {"tostring", tostring},
@@ -37,8 +37,10 @@ func (st *State) openBase() {
 			c.push(first)
 		})
 	}
-	st.globals.SetText(nil, "pairs", iterator(st.globals.GetText("next"), lua.Nil))
-	st.globals.SetText(nil, "ipairs", iterator(st.function(ipairsStep), lua.Number(0)))
+	step := lua.NewNext(st.wrap(next)).Value()
+	st.globals.SetText(nil, "next", step)
+	st.globals.SetText(nil, "pairs", iterator(step, lua.Nil))
+	st.globals.SetText(nil, "ipairs", iterator(lua.NewIndexes(st.wrap(ipairsStep)).Value(), lua.Number(0)))
 	st.globals.SetText(nil, "_VERSION", lua.Text("Lua 5.1"))
 	for _, library := range []struct {
 		name string
@@ -158,7 +160,7 @@ func load(c *call) {
 	f := c.function(1)
 	var src strings.Builder
 	for c.err == nil {
-		results, err := c.vm.Protect(f.Value(), lua.Nil)
+		results, err := c.vm.Try(f.Value(), lua.Nil)
 		if err != nil {
 			if err.Fatal {
 				c.fail(err)
@@ -181,7 +183,7 @@ func load(c *call) {
 		if text == "" {
 			break
 		}
-		if src.Len()+len(text) > c.most {
+		if src.Len()+len(text) > c.vm.MaxString {
 			c.push(lua.Nil)
 			c.push(lua.Text("not enough memory"))
 			return
@@ -268,7 +270,7 @@ func pcall(c *call) {
 		c.push(lua.Text("attempt to call a boolean value"))
 		return
 	}
-	results, err := c.vm.Protect(c.at(1), lua.Nil, c.args.Slice(2)...)
+	results, err := c.vm.Try(c.at(1), lua.Nil, c.args.Slice(2)...)
 	if c.protected(results, err) || c.err != nil {
 		return
 	}
@@ -309,7 +311,7 @@ func xpcall(c *call) {
 	if c.err != nil {
 		return
 	}
-	results, err := c.vm.Protect(c.at(1), handler)
+	results, err := c.vm.Try(c.at(1), handler)
 	if !c.protected(results, err) && c.err == nil {
 		c.push(err.Value)
 	}

@@ -25,7 +25,12 @@ const keptResults = 16
 // function returns a library function as a value. The calls that run are a stack, and each is
 // used again.
 func (st *State) function(run func(c *call)) lua.Value {
-	return lua.NewFunction(func(_ *lua.Machine, a lua.Args) (int, *lua.Error) {
+	return lua.NewFunction(st.wrap(run)).Value()
+}
+
+// wrap returns a library function as one of the machine.
+func (st *State) wrap(run func(c *call)) lua.GoFunction {
+	return func(_ *lua.Machine, a lua.Args) (int, *lua.Error) {
 		if st.depth == len(st.calls) {
 			st.calls = append(st.calls, &call{State: st})
 		}
@@ -43,7 +48,7 @@ func (st *State) function(run func(c *call)) lua.Value {
 			c.results = nil
 		}
 		return n, nil
-	}).Value()
+	}
 }
 
 func (c *call) len() int { return c.args.Len() }
@@ -92,7 +97,7 @@ func (c *call) tick(n int) bool {
 
 // fits refuses strings that exceed the limit.
 func (c *call) fits(n int) bool {
-	if n > c.most && c.err == nil {
+	if n > c.vm.MaxString && c.err == nil {
 		c.err = c.vm.Throw(lua.Text("not enough memory"))
 	}
 	return c.err == nil
@@ -103,7 +108,10 @@ func (c *call) makes(n int) bool {
 	if !c.fits(n) {
 		return false
 	}
-	c.vm.Spend(n)
+	if err := c.vm.Reserve(n); err != nil {
+		c.fail(err)
+		return false
+	}
 	return c.tick(n >> 8)
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"strings"
 
 	"github.com/zsetd/zsetd/server/internal/lua"
 	"github.com/zsetd/zsetd/server/internal/lua/compiler"
@@ -29,7 +30,6 @@ type State struct {
 	vm       *lua.Machine
 	globals  *lua.Table           // of scripts
 	fixed    map[string]lua.Value // those of them that never change
-	most     int                  // greatest length of a string
 	compiler compiler.Compiler
 	random   rand48
 	active   bool                            // something runs, or is compiled
@@ -43,8 +43,6 @@ type State struct {
 
 // Limits of a machine.
 const (
-	maxString = 512 << 20 // bytes; tests may set another limit
-
 	// firstLook is the number of instructions before the first check. Short scripts end before
 	// it: a check takes half a microsecond, as long as such a script.
 	firstLook = 1000
@@ -55,10 +53,9 @@ const (
 
 // New returns a machine without the global redis: see Seal.
 func New() *State {
-	st := &State{vm: lua.New(), most: maxString}
+	st := &State{vm: lua.New()}
 	st.random.seed(0)
 	st.vm.Interrupt = st.look
-	st.vm.AskAt = math.MaxInt64
 	st.globals = lua.NewTable(0, 0)
 	st.vm.Globals = st.globals
 	st.openBase()
@@ -100,7 +97,7 @@ func (st *State) Seal(redis, server *lua.Table, fixed bool) {
 		at = next
 	}
 	st.globals.SetText(nil, "_G", st.globals.Value())
-	st.strict(st.globals)
+	st.Strict(st.globals)
 	if !fixed {
 		return
 	}
@@ -129,8 +126,8 @@ func (st *State) fixedValue(in lua.Value, name string) lua.Value {
 	return lua.Nil
 }
 
-// strict makes a table of globals read-only, and reading an absent one an error.
-func (st *State) strict(t *lua.Table) {
+// Strict makes a table read-only, and reading an absent one an error.
+func (st *State) Strict(t *lua.Table) {
 	t.Meta = lua.NewTable(0, 1)
 	t.Meta.SetText(nil, "__index", st.function(missing))
 	t.Meta.ReadOnly, t.ReadOnly = true, true
@@ -163,7 +160,7 @@ func (st *State) SetGlobals(t *lua.Table) {
 	if t == nil {
 		t = st.globals
 	} else {
-		st.strict(t)
+		st.Strict(t)
 	}
 	st.vm.Globals.Meta.SetText(nil, "__index", t.Value())
 }
@@ -243,6 +240,9 @@ func (st *State) Call(fn *lua.Function, args ...lua.Value) (result lua.Value, fa
 		failed = &Error{Value: err.Value, Known: err.Known}
 		if err.Known {
 			failed.Source, failed.Line = err.Source(), err.Line()
+			if !strings.HasPrefix(failed.Source, "=") && !strings.HasPrefix(failed.Source, "[string ") {
+				failed.Source = "@" + failed.Source
+			}
 		}
 	}
 	return result, failed

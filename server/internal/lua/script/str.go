@@ -102,8 +102,8 @@ func strRep(c *call) {
 	s := c.text(1)
 	n := max(c.int32(2), 0)
 	if len(s) > 0 && n > 0 {
-		if n > c.most/len(s) {
-			n = c.most/len(s) + 1 // enough for makes to refuse it
+		if n > c.vm.MaxString/len(s) {
+			n = c.vm.MaxString/len(s) + 1 // enough for makes to refuse it
 		}
 		if !c.makes(n * len(s)) {
 			return
