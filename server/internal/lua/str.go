@@ -1,5 +1,7 @@
 package lua
 
+import "github.com/zsetd/zsetd/server/internal/lua/conv"
+
 // String is a string, with its hash once a table has asked for it.
 type String struct {
 	header
@@ -41,3 +43,5 @@ func (s *String) sum() uint32 {
 	s.hash, s.hashed = h, true
 	return h
 }
+
+func appendNumber(b []byte, v Value) []byte { return conv.AppendNumber(b, v.float()) }
