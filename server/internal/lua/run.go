@@ -438,7 +438,7 @@ enter: // the innermost frame is another one
 						f.pc = int32(pc)
 						goto iterate
 					}
-				} else if !loop[2].isNumber() {
+				} else if !loop[2].isNumber() { // not ours
 					goto iterate
 				} else if v = t.GetInt(int(loop[2].float()) + 1); v.ref != nil {
 					key = Number(float64(int(loop[2].float()) + 1))
@@ -456,10 +456,6 @@ enter: // the innermost frame is another one
 		iterate:
 			f.pc = int32(pc)
 			loop[3], loop[4], loop[5] = loop[0], loop[1], loop[2]
-			if fn == nil && vm.Metatable(loop[0]).metamethod(eventCall).Function() == nil {
-				err = vm.operandError("call", loop[0], int(a))
-				goto fail
-			}
 			if n, err = vm.call(co, int(f.base)+int(a)+3, 2); err != nil {
 				goto fail
 			}

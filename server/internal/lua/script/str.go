@@ -1,6 +1,7 @@
 package script
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/zsetd/zsetd/server/internal/lua"
@@ -76,26 +77,21 @@ func strDump(c *call) {
 // mapBytes adds delta to the bytes of the argument that are between two.
 func (c *call) mapBytes(from, to byte, delta byte) {
 	s := c.text(1)
-	for i := range len(s) {
-		if ch := s[i]; from <= ch && ch <= to {
-			if !c.makes(len(s)) {
-				return
-			}
-			b := []byte(s)
-			for ; i < len(b); i++ {
-				if from <= b[i] && b[i] <= to {
-					b[i] += delta
-				}
-				if i%stepBytes == 0 && !c.tick(stepBytes/8) {
-					return
-				}
-			}
-			c.push(lua.Text(view(b)))
-			return
-		}
+	if !c.makes(len(s)) {
+		return
 	}
-	c.tick(len(s) >> 6)
-	c.push(lua.Text(s))
+	b := []byte(s)
+	for rest := b; len(rest) > 0 && c.tick(stepBytes/8); {
+		part := rest[:min(stepBytes, len(rest))]
+		for i, ch := range part {
+			if ch-from <= to-from {
+				ch += delta
+			}
+			part[i] = ch
+		}
+		rest = rest[len(part):]
+	}
+	c.push(lua.Text(view(b)))
 }
 
 func strRep(c *call) {
@@ -112,8 +108,9 @@ func strRep(c *call) {
 		n = 0
 	}
 	b := make([]byte, n*len(s))
-	for filled := copy(b, s); filled < len(b) && c.tick(stepBytes/64); {
-		filled += copy(b[filled:], b[:min(filled, stepBytes)])
+	step := max(1, stepBytes/max(1, len(s))) * len(s) // keeps to whole copies
+	for filled := copy(b, s); filled < len(b) && c.tick(step>>6); {
+		filled += copy(b[filled:], b[:min(filled, step)])
 	}
 	c.push(lua.Text(view(b)))
 }
@@ -123,12 +120,13 @@ func strReverse(c *call) {
 	if !c.makes(len(s)) {
 		return
 	}
-	b := make([]byte, len(s))
-	for i := range b {
-		b[i] = s[len(s)-1-i]
-		if i%stepBytes == 0 && !c.tick(stepBytes/8) {
-			return
-		}
+	b := make([]byte, 0, len(s))
+	for len(s) > 0 && c.tick(stepBytes/8) {
+		at := max(0, len(s)-stepBytes)
+		start := len(b)
+		b = append(b, s[at:]...)
+		slices.Reverse(b[start:])
+		s = s[:at]
 	}
 	c.push(lua.Text(view(b)))
 }
