@@ -105,7 +105,7 @@ func (a Args) Slice(first int) []Value {
 
 // Limits of calls, as in Lua 5.1.
 const (
-	maxFrames  = 16384 // frames of a coroutine
+	maxFrames  = 16383 // frames of a coroutine
 	maxNested  = 200   // calls from Go to Lua, and from the machine to metamethods
 	moreNested = 225   // while an error is handled
 )

@@ -688,6 +688,3 @@ func Calculate(op Op, a, b float64) float64 {
 // remainder returns a % b as Lua 5.1 defines it, with the sign of b. The product is rounded, also
 // where the processor could do without.
 func remainder(a, b float64) float64 { return a - float64(math.Floor(a/b)*b) }
-
-// Power returns a ^ b as C's pow does.
-func Power(a, b float64) float64 { return math.Pow(a, b) }

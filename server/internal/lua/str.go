@@ -29,16 +29,15 @@ func short(s string) Value {
 	return shorts[s[0]].Value()
 }
 
-// sum returns the hash, which decides the order of a table: that of Lua 5.1, which looks at
-// no more than 32 bytes of a long string or so.
+// sum returns the hash, which decides the order of a table: that of Lua 5.1, but of all bytes, as
+// in Redis.
 func (s *String) sum() uint32 {
 	if s.hashed {
 		return s.hash
 	}
 	h := uint32(len(s.s))
-	step := len(s.s)>>5 + 1
-	for i := len(s.s); i >= step; i -= step {
-		h ^= h<<5 + h>>2 + uint32(s.s[i-1])
+	for i := len(s.s) - 1; i >= 0; i-- {
+		h ^= h<<5 + h>>2 + uint32(s.s[i])
 	}
 	s.hash, s.hashed = h, true
 	return h

@@ -219,8 +219,12 @@ func (a *assembler) finish() {
 	}
 }
 
-// constant returns the index of a constant.
+// constant returns the index of a constant. As in Lua, 0 and -0 are the same one: the first.
 func (a *assembler) constant(c constant, at point) int {
+	value := c.value()
+	if c.kind == constNumber && c.bits == 1<<63 {
+		c.bits = 0
+	}
 	if a.index == nil {
 		for i := range a.constants {
 			if k := &a.constants[i]; k.kind == c.kind && k.bits == c.bits && k.text == c.text && k.fixed == c.fixed {
@@ -235,7 +239,7 @@ func (a *assembler) constant(c constant, at point) int {
 		a.failAt(at, "constant table overflow", false)
 	}
 	a.constants = append(a.constants, c)
-	a.values = append(a.values, c.value())
+	a.values = append(a.values, value)
 	if a.index != nil {
 		a.index[c] = n
 	} else if n >= manyConstants {
