@@ -569,10 +569,12 @@ func (m *matcher) capture(i, start, end int) lua.Value {
 	switch {
 	case i >= m.level && i > 0:
 		m.raise("invalid capture index")
+		return lua.Nil
 	case i >= m.level:
 		return lua.Text(m.src[start:end])
 	case m.unfinished>>i&1 != 0:
 		m.raise("unfinished capture")
+		return lua.Nil
 	case m.positions>>i&1 != 0:
 		return lua.Number(float64(m.captures[i].start + 1))
 	}
