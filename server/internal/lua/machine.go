@@ -3,6 +3,8 @@ package lua
 import (
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/zsetd/zsetd/server/internal/lua/conv"
 )
 
 // Machine runs functions, one at a time.
@@ -386,53 +388,52 @@ func isText(v Value) bool { return v.isNumber() || v.str() != nil }
 
 // join joins strings and numbers.
 func (vm *Machine) join(values []Value, last Value) (Value, *Error) {
-	if len(values) == 1 { // the usual case
-		a, b := values[0].str(), last.str()
-		if a != nil && b != nil {
-			if err := vm.reserveString(len(a.s) + len(b.s)); err != nil {
-				return Value{}, err
-			}
-			switch {
-			case b.s == "":
-				return values[0], nil
-			case a.s == "":
-				return last, nil
-			}
-			return Text(a.s + b.s), nil
-		}
-	}
-	var digits [256]byte
-	var numbers = digits[:0]
-	n := 0
-	measure := func(v Value) {
-		if s := v.str(); s != nil {
-			n += len(s.s)
-			return
-		}
-		at := len(numbers)
-		numbers = appendNumber(numbers, v)
-		n += len(numbers) - at
-	}
+	n := textSize(last)
 	for _, v := range values {
-		measure(v)
+		n += textSize(v)
 	}
-	measure(last)
+	if s, t := values[0].str(), last.str(); len(values) == 1 && s != nil && t != nil { // nothing to do
+		if s.s == "" {
+			return last, nil
+		}
+		if t.s == "" {
+			return values[0], nil
+		}
+	}
 	if err := vm.reserveString(n); err != nil {
 		return Value{}, err
 	}
-	b := make([]byte, 0, n)
-	put := func(v Value) {
-		if s := v.str(); s != nil {
-			b = append(b, s.s...)
-		} else {
-			b = appendNumber(b, v)
-		}
+	if n > smallText {
+		b := appendTexts(make([]byte, 0, n), values, last)
+		return Text(unsafe.String(unsafe.SliceData(b), len(b))), nil
 	}
+	var small [smallText]byte // on Go's stack
+	return Bytes(appendTexts(small[:0], values, last)), nil
+}
+
+// smallText is the length of strings that are joined in a buffer first.
+const smallText = 64
+
+func appendTexts(b []byte, values []Value, last Value) []byte {
 	for _, v := range values {
-		put(v)
+		b = appendText(b, v)
 	}
-	put(last)
-	return Text(unsafe.String(unsafe.SliceData(b), len(b))), nil
+	return appendText(b, last)
+}
+
+// textSize returns the greatest length of the text of a string or a number.
+func textSize(v Value) int {
+	if s := v.str(); s != nil {
+		return len(s.s)
+	}
+	return 24
+}
+
+func appendText(b []byte, v Value) []byte {
+	if s := v.str(); s != nil {
+		return append(b, s.s...)
+	}
+	return conv.AppendNumber(b, v.float())
 }
 
 // reserveString refuses a string that is too long, and counts its memory.

@@ -1,6 +1,6 @@
 package lua
 
-import "github.com/zsetd/zsetd/server/internal/lua/conv"
+import "unsafe"
 
 // String is a string, with its hash once a table has asked for it.
 type String struct {
@@ -43,4 +43,20 @@ func (s *String) sum() uint32 {
 	return h
 }
 
-func appendNumber(b []byte, v Value) []byte { return conv.AppendNumber(b, v.float()) }
+// nearString is a string with its bytes beside it: one allocation.
+type nearString struct {
+	String
+	bytes [nearBytes]byte
+}
+
+const nearBytes = 24
+
+// copied returns a string that is a copy of b.
+func copied(b []byte) *String {
+	if len(b) > nearBytes {
+		return &String{header: header{KindString}, s: string(b)}
+	}
+	s := &nearString{String: String{header: header{KindString}}}
+	s.s = unsafe.String(&s.bytes[0], copy(s.bytes[:], b))
+	return &s.String
+}

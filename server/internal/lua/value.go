@@ -77,7 +77,7 @@ func Bytes(b []byte) Value {
 	if len(b) <= 1 {
 		return short(unsafe.String(unsafe.SliceData(b), len(b)))
 	}
-	return Text(string(b))
+	return copied(b).Value()
 }
 
 // Value returns t as a value; nil if t is nil.
