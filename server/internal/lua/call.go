@@ -119,6 +119,9 @@ func (vm *Machine) Call(f Value, args ...Value) ([]Value, *Error) {
 	co.stack[at] = f
 	copy(co.stack[at+1:], args)
 	n, err := vm.call(co, at, len(args))
+	if len(co.frames) == 0 {
+		co.clear(n)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ type Coroutine struct {
 	results int // of the last frame that run has left, or of yield
 	many    int // the end of the values that resume has put on the stack
 	nested  int // calls from Go to Lua when it was resumed: no more may run when it yields
+	high    int // the most values that were needed since clear
 	stack   []Value
 	frames  []frame
 	open    *upvalue // the one of the highest register
@@ -40,13 +41,16 @@ const slack = 256
 
 // need makes the stack as long as n values.
 func (c *Coroutine) need(n int) {
-	if n+slack > len(c.stack) {
-		c.grow(n + slack)
+	if n > c.high {
+		c.grow(n)
 	}
 }
 
 func (c *Coroutine) grow(n int) {
-	stack := make([]Value, max(n, 2*len(c.stack)))
+	if c.high = n; n+slack <= len(c.stack) {
+		return
+	}
+	stack := make([]Value, max(n+slack, 2*len(c.stack)))
 	copy(stack, c.stack)
 	c.stack = stack
 	for u := c.open; u != nil; u = u.next {
@@ -100,22 +104,27 @@ const (
 	keptFrames = 256
 )
 
-// clear drops the values of an empty stack.
-func (c *Coroutine) clear() {
-	if len(c.stack) > keptStack {
-		c.stack = make([]Value, slack*2)
+// clear drops what a call from outside has left, but its n results.
+func (c *Coroutine) clear(n int) {
+	if c.high > keptStack {
+		c.stack = append(make([]Value, 0, keptStack), c.stack[:n]...)
+		c.stack = c.stack[:cap(c.stack)]
 	} else {
-		clear(c.stack)
+		clear(c.stack[n:max(n, c.high)])
 	}
-	if clear(c.frames[:cap(c.frames)]); cap(c.frames) > keptFrames {
+	c.high = n
+	if cap(c.frames) > keptFrames {
 		c.frames = nil
+	}
+	for f := c.frames[:cap(c.frames)]; len(f) > 0 && f[0].fn != nil; f = f[1:] {
+		f[0] = frame{}
 	}
 }
 
 // NewCoroutine returns a coroutine that will call a function of Lua.
 func (vm *Machine) NewCoroutine(f *Function) *Coroutine {
 	c := &Coroutine{header: header{KindThread}}
-	c.need(16)
+	c.need(1)
 	c.stack[0] = f.Value()
 	vm.Spend(len(c.stack) * valueBytes)
 	return c

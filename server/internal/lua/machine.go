@@ -40,7 +40,7 @@ const interval = 20_000
 func New() *Machine {
 	c := &Coroutine{header: header{KindThread}, status: running}
 	vm := &Machine{Globals: NewTable(0, 0), MaxString: 512 << 20, main: c, co: c, left: interval, AskAt: 1 << 62}
-	c.need(0)
+	c.need(1)
 	return vm
 }
 
@@ -49,7 +49,6 @@ func New() *Machine {
 func (vm *Machine) Begin(n int) {
 	vm.Reset()
 	vm.ended, vm.left = nil, n
-	vm.main.clear()
 }
 
 // Reset makes the machine as it is before a call, after a panic of a function of Go.
