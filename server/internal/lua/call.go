@@ -264,6 +264,7 @@ func (vm *Machine) push(co *Coroutine, fn *Function, at, n, want int, fresh bool
 func (vm *Machine) pushVararg(co *Coroutine, p *Proto, at, n int) {
 	base := at + 1 + n
 	co.need(base + max(p.Registers, p.Params+1))
+	vm.left -= n >> 4
 	args := co.stack[at+1 : base]
 	params := co.stack[base : base+p.Params+1]
 	clear(params)

@@ -1,5 +1,7 @@
 package lua
 
+import "unsafe"
+
 // Coroutine is a thread of Lua: a stack of values, and one of frames.
 type Coroutine struct {
 	header
@@ -12,6 +14,7 @@ type Coroutine struct {
 	frames  []frame
 	open    *upvalue // the one of the highest register
 	resumer *Coroutine
+	vm      *Machine
 }
 
 type status uint8
@@ -52,6 +55,7 @@ func (c *Coroutine) grow(n int) {
 	}
 	stack := make([]Value, max(n+slack, 2*len(c.stack)))
 	copy(stack, c.stack)
+	c.vm.Spend(len(stack) * valueBytes)
 	c.stack = stack
 	for u := c.open; u != nil; u = u.next {
 		u.value = &stack[u.index]
@@ -123,10 +127,10 @@ func (c *Coroutine) clear(n int) {
 
 // NewCoroutine returns a coroutine that will call a function of Lua.
 func (vm *Machine) NewCoroutine(f *Function) *Coroutine {
-	c := &Coroutine{header: header{KindThread}}
+	c := &Coroutine{header: header{KindThread}, vm: vm}
 	c.need(1)
 	c.stack[0] = f.Value()
-	vm.Spend(len(c.stack) * valueBytes)
+	vm.Spend(int(unsafe.Sizeof(*c)))
 	return c
 }
 

@@ -25,7 +25,9 @@ func machine() *lua.Machine {
 	define("pairs", func(vm *lua.Machine, a lua.Args) (int, *lua.Error) { return a.Return(next, a.At(1), lua.Nil) })
 	define("pcall", func(vm *lua.Machine, a lua.Args) (int, *lua.Error) {
 		results, err := vm.Try(a.At(1), lua.Nil, a.Slice(2)...)
-		if err != nil {
+		if err != nil && err.Fatal {
+			return 0, err
+		} else if err != nil {
 			return a.Return(lua.False, err.Value)
 		}
 		n := len(results) + 1
@@ -36,7 +38,9 @@ func machine() *lua.Machine {
 	})
 	define("xpcall", func(vm *lua.Machine, a lua.Args) (int, *lua.Error) {
 		results, err := vm.Try(a.At(1), a.At(2))
-		if err != nil {
+		if err != nil && err.Fatal {
+			return 0, err
+		} else if err != nil {
 			return a.Return(lua.False, err.Value)
 		}
 		return a.Return(append([]lua.Value{lua.True}, results...)...)
@@ -73,7 +77,9 @@ func machine() *lua.Machine {
 	})
 	define("resume", func(vm *lua.Machine, a lua.Args) (int, *lua.Error) {
 		results, err := vm.Resume(a.At(1).Coroutine(), a.Slice(2)...)
-		if err != nil {
+		if err != nil && err.Fatal {
+			return 0, err
+		} else if err != nil {
 			return a.Return(lua.False, err.Value)
 		}
 		return a.Return(append([]lua.Value{lua.True}, results...)...)

@@ -40,6 +40,7 @@ const interval = 20_000
 func New() *Machine {
 	c := &Coroutine{header: header{KindThread}, status: running}
 	vm := &Machine{Globals: NewTable(0, 0), MaxString: 512 << 20, main: c, co: c, left: interval, AskAt: 1 << 62}
+	c.vm = vm
 	c.need(1)
 	return vm
 }
