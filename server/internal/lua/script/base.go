@@ -311,6 +311,9 @@ func xpcall(c *call) {
 	if c.err != nil {
 		return
 	}
+	if handler.IsNil() {
+		handler = lua.False // which cannot be called either
+	}
 	results, err := c.vm.Try(c.at(1), handler)
 	if !c.protected(results, err) && c.err == nil {
 		c.push(err.Value)
