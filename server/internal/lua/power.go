@@ -1,6 +1,10 @@
 package lua
 
-import "math"
+import (
+	"math"
+
+	"github.com/zsetd/zsetd/server/internal/lua/conv"
+)
 
 // Power returns x ^ y as C's pow does, rounded to the nearest number; package math's is less exact. It
 // computes exp(y log x) with pairs of numbers, which have 106 bits. The sign of NaN is that
@@ -24,7 +28,7 @@ func Power(x, y float64) float64 {
 	negative := false
 	if x < 0 {
 		if y != math.Trunc(y) {
-			return math.Copysign(math.NaN(), -1)
+			return math.Copysign(conv.NaN(), -1)
 		}
 		x, negative = -x, math.Mod(y, 2) != 0
 	}
@@ -37,6 +41,12 @@ func Power(x, y float64) float64 {
 
 // positivePower is Power of a finite number above 0.
 func positivePower(x, y float64) float64 {
+	switch rough := math.Log(x) * y; { // a product of pairs may overflow
+	case rough > 1000:
+		return math.Inf(1)
+	case rough < -1000:
+		return 0
+	}
 	l := logarithm(x).times(pair{y, 0})
 	switch {
 	case l.high > 710:

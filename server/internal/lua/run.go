@@ -87,17 +87,12 @@ enter: // the innermost frame is another one
 				continue
 			}
 			f.pc = int32(pc)
-			if v, err = vm.index(vm.Globals.Value(), k[i.D()], -1); err != nil {
-				goto fail
-			}
-			f, r = co.here()
-			r[a] = v
+			v, err = vm.index(vm.Globals.Value(), k[i.D()], -1)
+			goto result
 		case OpSetGlobal:
 			f.pc = int32(pc)
-			if err = vm.setIndex(vm.Globals.Value(), k[i.D()], r[a], -1); err != nil {
-				goto fail
-			}
-			f, r = co.here()
+			err = vm.setIndex(vm.Globals.Value(), k[i.D()], r[a], -1)
+			goto assigned
 		case OpGetField:
 			if t := r[uint8(b)].Table(); t != nil {
 				if v = t.getString((*String)(k[c].ref)); v.ref != nil || t.Meta == nil {
@@ -106,11 +101,8 @@ enter: // the innermost frame is another one
 				}
 			}
 			f.pc = int32(pc)
-			if v, err = vm.index(r[uint8(b)], k[c], int(b)); err != nil {
-				goto fail
-			}
-			f, r = co.here()
-			r[a] = v
+			v, err = vm.index(r[uint8(b)], k[c], int(b))
+			goto result
 		case OpGetElement:
 			if t := r[uint8(b)].Table(); t != nil {
 				if v = t.GetInt(int(c)); v.ref != nil || t.Meta == nil {
@@ -119,11 +111,8 @@ enter: // the innermost frame is another one
 				}
 			}
 			f.pc = int32(pc)
-			if v, err = vm.index(r[uint8(b)], Number(float64(c)), int(b)); err != nil {
-				goto fail
-			}
-			f, r = co.here()
-			r[a] = v
+			v, err = vm.index(r[uint8(b)], Number(float64(c)), int(b))
+			goto result
 		case OpGet:
 			key := operand(r, k, c)
 			if t := r[uint8(b)].Table(); t != nil {
@@ -141,11 +130,8 @@ enter: // the innermost frame is another one
 				}
 			}
 			f.pc = int32(pc)
-			if v, err = vm.index(r[uint8(b)], key, int(b)); err != nil {
-				goto fail
-			}
-			f, r = co.here()
-			r[a] = v
+			v, err = vm.index(r[uint8(b)], key, int(b))
+			goto result
 		case OpSetField:
 			v = operand(r, k, c)
 			if t := r[a].Table(); t != nil && t.Meta == nil && !t.ReadOnly {
@@ -153,10 +139,8 @@ enter: // the innermost frame is another one
 				continue
 			}
 			f.pc = int32(pc)
-			if err = vm.setIndex(r[a], k[b], v, int(a)); err != nil {
-				goto fail
-			}
-			f, r = co.here()
+			err = vm.setIndex(r[a], k[b], v, int(a))
+			goto assigned
 		case OpSet:
 			key := operand(r, k, b)
 			v = operand(r, k, c)
@@ -168,10 +152,8 @@ enter: // the innermost frame is another one
 				}
 			}
 			f.pc = int32(pc)
-			if err = vm.setIndex(r[a], key, v, int(a)); err != nil {
-				goto fail
-			}
-			f, r = co.here()
+			err = vm.setIndex(r[a], key, v, int(a))
+			goto assigned
 		case OpSelf:
 			key := operand(r, k, c)
 			object := r[uint8(b)]
@@ -272,11 +254,8 @@ enter: // the innermost frame is another one
 				continue
 			}
 			f.pc = int32(pc)
-			if v, err = vm.arithmetic(OpMinus, r[uint8(b)], r[uint8(b)], int(b), int(b)); err != nil {
-				goto fail
-			}
-			f, r = co.here()
-			r[a] = v
+			v, err = vm.arithmetic(OpMinus, r[uint8(b)], r[uint8(b)], int(b), int(b))
+			goto result
 		case OpNot:
 			r[a] = Bool(!r[uint8(b)].Truth())
 		case OpLength:
@@ -292,11 +271,8 @@ enter: // the innermost frame is another one
 			}
 		case OpConcat:
 			f.pc = int32(pc)
-			if v, err = vm.concat(r[uint8(b):int(c)+1], int(b)); err != nil {
-				goto fail
-			}
-			f, r = co.here()
-			r[a] = v
+			v, err = vm.concat(r[uint8(b):int(c)+1], int(b))
+			goto result
 		case OpJump:
 			if pc += i.D(); i.D() < 0 {
 				goto tick
@@ -327,88 +303,56 @@ enter: // the innermost frame is another one
 			x, y := r[a], operand(r, k, b)
 			if x.isNumber() && y.isNumber() {
 				yes = x.float() == y.float()
-			} else if x == y {
-				yes = true
-			} else if x.Kind() != y.Kind() {
-				yes = false
-			} else {
+			} else if yes = x == y; !yes && x.Kind() == y.Kind() {
 				f.pc = int32(pc)
-				if yes, err = vm.equal(x, y); err != nil {
-					goto fail
-				}
-				f, r = co.here()
+				yes, err = vm.equal(x, y)
+				goto compared
 			}
 			if yes == (i.Op() == OpEqual) {
 				goto jump
 			}
 		case OpLess, OpNotLess:
 			if x, y := &r[a], &r[uint8(b)]; x.isNumber() && y.isNumber() {
-				yes = x.float() < y.float()
-			} else {
-				f.pc = int32(pc)
-				if yes, err = vm.Less(*x, *y); err != nil {
-					goto fail
+				if (x.float() < y.float()) == (i.Op() == OpLess) {
+					goto jump
 				}
-				f, r = co.here()
+				continue
 			}
-			if yes == (i.Op() == OpLess) {
-				goto jump
-			}
+			f.pc = int32(pc)
+			yes, err = vm.Less(r[a], r[uint8(b)])
+			goto compared
 		case OpLessEqual, OpNotLessEqual:
 			if x, y := &r[a], &r[uint8(b)]; x.isNumber() && y.isNumber() {
-				yes = x.float() <= y.float()
-			} else {
-				f.pc = int32(pc)
-				if yes, err = vm.lessEqual(*x, *y); err != nil {
-					goto fail
+				if (x.float() <= y.float()) == (i.Op() == OpLessEqual) {
+					goto jump
 				}
-				f, r = co.here()
+				continue
 			}
-			if yes == (i.Op() == OpLessEqual) {
-				goto jump
-			}
+			f.pc = int32(pc)
+			yes, err = vm.lessEqual(r[a], r[uint8(b)])
+			goto compared
 		case OpLessK, OpNotLessK:
-			if x := &r[a]; x.isNumber() {
-				yes = x.float() < k[b].float()
-			} else {
-				f.pc = int32(pc)
-				err = vm.orderError(*x, k[b])
-				goto fail
-			}
-			if yes == (i.Op() == OpLessK) {
+			if x := &r[a]; !x.isNumber() {
+				goto order
+			} else if (x.float() < k[b].float()) == (i.Op() == OpLessK) {
 				goto jump
 			}
 		case OpLessEqualK, OpNotLessEqualK:
-			if x := &r[a]; x.isNumber() {
-				yes = x.float() <= k[b].float()
-			} else {
-				f.pc = int32(pc)
-				err = vm.orderError(*x, k[b])
-				goto fail
-			}
-			if yes == (i.Op() == OpLessEqualK) {
+			if x := &r[a]; !x.isNumber() {
+				goto order
+			} else if (x.float() <= k[b].float()) == (i.Op() == OpLessEqualK) {
 				goto jump
 			}
 		case OpGreaterK, OpNotGreaterK:
-			if x := &r[a]; x.isNumber() {
-				yes = x.float() > k[b].float()
-			} else {
-				f.pc = int32(pc)
-				err = vm.orderError(k[b], *x)
-				goto fail
-			}
-			if yes == (i.Op() == OpGreaterK) {
+			if x := &r[a]; !x.isNumber() {
+				goto order
+			} else if (x.float() > k[b].float()) == (i.Op() == OpGreaterK) {
 				goto jump
 			}
 		case OpGreaterEqualK, OpNotGreaterEqualK:
-			if x := &r[a]; x.isNumber() {
-				yes = x.float() >= k[b].float()
-			} else {
-				f.pc = int32(pc)
-				err = vm.orderError(k[b], *x)
-				goto fail
-			}
-			if yes == (i.Op() == OpGreaterEqualK) {
+			if x := &r[a]; !x.isNumber() {
+				goto order
+			} else if (x.float() >= k[b].float()) == (i.Op() == OpGreaterEqualK) {
 				goto jump
 			}
 		case OpForPrep:
@@ -589,21 +533,43 @@ enter: // the innermost frame is another one
 
 	arithmetic: // of registers
 		f.pc = int32(pc)
-		if v, err = vm.arithmetic(i.Op(), r[uint8(b)], r[uint8(c)], int(b), int(c)); err != nil {
+		v, err = vm.arithmetic(i.Op(), r[uint8(b)], r[uint8(c)], int(b), int(c))
+		goto result
+
+	constant: // of a register and a constant
+		f.pc = int32(pc)
+		v, err = vm.arithmetic(i.Op()-OpAddK+OpAdd, r[uint8(b)], k[c], int(b), -1)
+
+	result: // of a call that may have moved the stack
+		if err != nil {
 			goto fail
 		}
 		f, r = co.here()
 		r[a] = v
 		continue
 
-	constant: // of a register and a constant
-		f.pc = int32(pc)
-		if v, err = vm.arithmetic(i.Op()-OpAddK+OpAdd, r[uint8(b)], k[c], int(b), -1); err != nil {
+	assigned:
+		if err != nil {
 			goto fail
 		}
 		f, r = co.here()
-		r[a] = v
 		continue
+
+	compared:
+		if err != nil {
+			goto fail
+		}
+		if f, r = co.here(); yes == ((i.Op()-OpEqual)%2 == 0) {
+			goto jump
+		}
+		continue
+
+	order: // a comparison of a value with a number
+		f.pc = int32(pc)
+		if err = vm.orderError(r[a], k[b]); i.Op() >= OpGreaterK {
+			err = vm.orderError(k[b], r[a])
+		}
+		goto fail
 	}
 
 fail:

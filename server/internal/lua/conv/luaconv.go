@@ -34,9 +34,9 @@ func ParseNumber(s string) (float64, bool) {
 		return math.Inf(1), true
 	case lower == "nan" || strings.HasPrefix(lower, "nan(") && strings.HasSuffix(lower, ")") && strings.Trim(lower[4:len(lower)-1], "_0123456789abcdefghijklmnopqrstuvwxyz") == "":
 		if s[0] == '-' {
-			return negativeNaN(), true
+			return math.Copysign(NaN(), -1), true
 		}
-		return math.NaN(), true
+		return NaN(), true
 	case strings.ContainsRune(digits, '_'): // which Go takes for a separator
 		return 0, false
 	}
@@ -44,7 +44,8 @@ func ParseNumber(s string) (float64, bool) {
 	return f, err == nil || errors.Is(err, strconv.ErrRange)
 }
 
-func negativeNaN() float64 { return math.Float64frombits(math.Float64bits(math.NaN()) | 1<<63) }
+// NaN returns the value that is not a number of C on amd64, without a sign. Programs see its bits.
+func NaN() float64 { return math.Float64frombits(0x7ff8 << 48) }
 
 // AppendNumber appends f as Lua writes numbers: %.14g.
 func AppendNumber(dst []byte, f float64) []byte {

@@ -382,8 +382,8 @@ func unsignedNumber(text string, base int) (u uint64, ok bool) {
 	}
 	u, err := strconv.ParseUint(digits, base, 64)
 	switch {
-	case errors.Is(err, strconv.ErrRange):
-		return math.MaxUint64, true
+	case errors.Is(err, strconv.ErrRange): // perhaps before a byte that is no digit
+		return math.MaxUint64, strings.Trim(strings.ToLower(digits), "0123456789abcdefghijklmnopqrstuvwxyz"[:base]) == ""
 	case negative:
 		u = -u
 	}

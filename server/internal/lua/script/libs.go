@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server/internal/lua"
+	"github.com/zsetd/zsetd/server/internal/lua/conv"
 )
 
 // entry is a function of a library.
@@ -25,7 +26,7 @@ func (st *State) library(functions ...entry) *lua.Table {
 // mathLibrary is section 5.6 of the manual of Lua 5.1. The sign of a result that is not a
 // number is that of C on amd64.
 func (st *State) mathLibrary() *lua.Table {
-	nan := math.NaN()
+	nan := conv.NaN()
 	negative := math.Copysign(nan, -1)
 	one := func(name string, invalid float64, f func(float64) float64) entry {
 		return entry{name, func(c *call) {
@@ -91,7 +92,7 @@ func (st *State) mathLibrary() *lua.Table {
 			exponent := c.int32(2)
 			c.push(lua.Number(math.Ldexp(c.number(1), exponent)))
 		}},
-		one("log10", nan, math.Log10), one("log", negative, math.Log),
+		one("log10", nan, math.Log10), one("log", negative, logarithm),
 		extreme("max", func(a, b float64) bool { return a > b }), extreme("min", func(a, b float64) bool { return a < b }),
 		entry{"modf", func(c *call) {
 			f := c.number(1)
@@ -112,6 +113,15 @@ func (st *State) mathLibrary() *lua.Table {
 	t.SetText(nil, "huge", lua.Number(math.Inf(1)))
 	t.SetText(nil, "mod", t.GetText("fmod"))
 	return t
+}
+
+// logarithm is math.Log, which is wrong for subnormal numbers on amd64.
+func logarithm(f float64) float64 {
+	const shift = 54
+	if f > 0 && f < 0x1p-1022 {
+		return math.Log(f*(1<<shift)) - shift*math.Ln2
+	}
+	return math.Log(f)
 }
 
 // rand48 is the generator of drand48, as in Redis: scripts get the same numbers on
