@@ -5,8 +5,21 @@ import (
 	"unsafe"
 )
 
-// registers are those that instructions of a frame can name: more than it has, see slack.
+// registers are those that instructions can name: more than a frame has, see slack, so that an index
+// needs no check.
 type registers = [256]Value
+
+// constant returns one of the constants of a function. The compiler names only those that exist.
+func constant(k unsafe.Pointer, i int) *Value {
+	return (*Value)(unsafe.Add(k, i*valueBytes))
+}
+
+// The operands as they are, for the loop: those that are registers have 8 bits.
+func (i Instruction) ra() uint8  { return uint8(i >> 8) }
+func (i Instruction) rb() uint8  { return uint8(i >> 16) }
+func (i Instruction) rc() uint8  { return uint8(i >> 32) }
+func (i Instruction) ub() uint16 { return uint16(i >> 16) }
+func (i Instruction) uc() uint16 { return uint16(i >> 32) }
 
 // set assigns a number. A register that has one needs no write barrier.
 func (v *Value) set(f float64) {
@@ -17,12 +30,12 @@ func (v *Value) set(f float64) {
 	}
 }
 
-// value returns an operand that is a register or a constant.
-func operand(r *registers, k []Value, i uint16) Value {
+// operand returns an operand that is a register or a constant.
+func operand(r *registers, k unsafe.Pointer, i uint16) Value {
 	if i < FirstConstant {
 		return r[uint8(i)]
 	}
-	return k[i-FirstConstant]
+	return *constant(k, int(i-FirstConstant))
 }
 
 // registerOf returns the register that an operand is, or -1.
@@ -38,9 +51,8 @@ func registerOf(i uint16) int {
 func (vm *Machine) run(co *Coroutine) (err *Error) {
 	var (
 		f    *frame
-		p    *Proto
-		code []Instruction
-		k    []Value
+		code unsafe.Pointer // the first instruction
+		k    unsafe.Pointer // the first constant
 		r    *registers
 		pc   int
 		top  int // the end of many values
@@ -58,93 +70,95 @@ func (vm *Machine) run(co *Coroutine) (err *Error) {
 
 enter: // the innermost frame is another one
 	f = co.frame()
-	p = f.fn.Proto
-	code, k, pc = p.Code, p.Constants, int(f.pc)
+	code, pc = unsafe.Pointer(unsafe.SliceData(f.fn.Proto.Code)), int(f.pc)
+	k = unsafe.Pointer(unsafe.SliceData(f.fn.Proto.Constants))
 	r = (*registers)(unsafe.Pointer(&co.stack[f.base]))
 
 	for {
-		i := code[pc]
+		i := *(*Instruction)(unsafe.Add(code, pc*int(unsafe.Sizeof(Instruction(0)))))
 		pc++
-		a, b, c := uint8(i>>8), uint16(i>>16), uint16(i>>32)
 		switch i.Op() {
 		case OpMove:
-			r[a] = r[uint8(b)]
+			r[i.ra()] = r[i.rb()]
 		case OpConstant:
-			r[a] = k[i.D()]
+			r[i.ra()] = *constant(k, i.D())
 		case OpNil:
-			for at := int(a); at <= int(b); at++ {
+			for at := int(i.ra()); at <= int(i.ub()); at++ {
 				r[uint8(at)] = Value{}
 			}
 		case OpBool:
-			r[a] = Bool(b != 0)
+			r[i.ra()] = Bool(i.ub() != 0)
 		case OpGetUpval:
-			r[a] = *f.fn.upvalues[b].value
+			r[i.ra()] = *f.fn.upvalues[i.ub()].value
 		case OpSetUpval:
-			*f.fn.upvalues[b].value = r[a]
+			*f.fn.upvalues[i.ub()].value = r[i.ra()]
 		case OpGetGlobal:
-			if v = vm.Globals.getString((*String)(k[i.D()].ref)); v.ref != nil || vm.Globals.Meta == nil {
-				r[a] = v
+			if v = vm.Globals.getString((*String)(constant(k, i.D()).ref)); v.ref != nil || vm.Globals.Meta == nil {
+				r[i.ra()] = v
 				continue
 			}
 			f.pc = int32(pc)
-			v, err = vm.index(vm.Globals.Value(), k[i.D()], -1)
+			v, err = vm.index(vm.Globals.Value(), *constant(k, i.D()), -1)
 			goto result
 		case OpSetGlobal:
 			f.pc = int32(pc)
-			err = vm.setIndex(vm.Globals.Value(), k[i.D()], r[a], -1)
+			err = vm.setIndex(vm.Globals.Value(), *constant(k, i.D()), r[i.ra()], -1)
 			goto assigned
 		case OpGetField:
-			if t := r[uint8(b)].Table(); t != nil {
-				if v = t.getString((*String)(k[c].ref)); v.ref != nil || t.Meta == nil {
-					r[a] = v
+			if t := r[i.rb()].Table(); t != nil {
+				if v = t.getString((*String)(constant(k, int(i.uc())).ref)); v.ref != nil || t.Meta == nil {
+					r[i.ra()] = v
 					continue
 				}
 			}
 			f.pc = int32(pc)
-			v, err = vm.index(r[uint8(b)], k[c], int(b))
+			v, err = vm.index(r[i.rb()], *constant(k, int(i.uc())), int(i.ub()))
 			goto result
 		case OpGetElement:
-			if t := r[uint8(b)].Table(); t != nil {
-				if v = t.GetInt(int(c)); v.ref != nil || t.Meta == nil {
-					r[a] = v
+			if t := r[i.rb()].Table(); t != nil {
+				if v = t.GetInt(int(i.uc())); v.ref != nil || t.Meta == nil {
+					r[i.ra()] = v
 					continue
 				}
 			}
 			f.pc = int32(pc)
-			v, err = vm.index(r[uint8(b)], Number(float64(c)), int(b))
+			v, err = vm.index(r[i.rb()], Number(float64(i.uc())), int(i.ub()))
 			goto result
 		case OpGet:
-			key := operand(r, k, c)
-			if t := r[uint8(b)].Table(); t != nil {
+			key := operand(r, k, i.uc())
+			if t := r[i.rb()].Table(); t != nil {
 				if key.isNumber() {
 					if x := int(key.float()); uint(x-1) < uint(len(t.array)) && float64(x) == key.float() {
 						if v = t.array[x-1]; v.ref != nil {
-							r[a] = v
+							r[i.ra()] = v
 							continue
 						}
 					}
 				}
 				if v = t.Get(key); v.ref != nil || t.Meta == nil {
-					r[a] = v
+					r[i.ra()] = v
 					continue
 				}
 			}
 			f.pc = int32(pc)
-			v, err = vm.index(r[uint8(b)], key, int(b))
+			v, err = vm.index(r[i.rb()], key, int(i.ub()))
 			goto result
 		case OpSetField:
-			v = operand(r, k, c)
-			if t := r[a].Table(); t != nil && t.Meta == nil && !t.ReadOnly {
-				t.setString(vm, (*String)(k[b].ref), v)
-				continue
+			v = operand(r, k, i.uc())
+			if t := r[i.ra()].Table(); t != nil && !t.ReadOnly {
+				n := t.findString((*String)(constant(k, int(i.ub())).ref))
+				if n != nil && (n.value.ref != nil || t.Meta == nil) {
+					t.absent, n.value = 0, v
+					continue
+				}
 			}
 			f.pc = int32(pc)
-			err = vm.setIndex(r[a], k[b], v, int(a))
+			err = vm.setIndex(r[i.ra()], *constant(k, int(i.ub())), v, int(i.ra()))
 			goto assigned
 		case OpSet:
-			key := operand(r, k, b)
-			v = operand(r, k, c)
-			if t := r[a].Table(); t != nil && key.isNumber() && !t.ReadOnly {
+			key := operand(r, k, i.ub())
+			v = operand(r, k, i.uc())
+			if t := r[i.ra()].Table(); t != nil && key.isNumber() && !t.ReadOnly {
 				if x := int(key.float()); uint(x-1) < uint(len(t.array)) && float64(x) == key.float() &&
 					(t.Meta == nil || t.array[x-1].ref != nil) {
 					t.array[x-1] = v
@@ -152,32 +166,32 @@ enter: // the innermost frame is another one
 				}
 			}
 			f.pc = int32(pc)
-			err = vm.setIndex(r[a], key, v, int(a))
+			err = vm.setIndex(r[i.ra()], key, v, int(i.ra()))
 			goto assigned
 		case OpSelf:
-			key := operand(r, k, c)
-			object := r[uint8(b)]
+			key := operand(r, k, i.uc())
+			object := r[i.rb()]
 			if t := object.Table(); t != nil {
 				if v = t.Get(key); v.ref != nil || t.Meta == nil {
-					r[a+1], r[a] = object, v
+					r[i.ra()+1], r[i.ra()] = object, v
 					continue
 				}
 			}
 			f.pc = int32(pc)
-			if v, err = vm.index(object, key, int(b)); err != nil {
+			if v, err = vm.index(object, key, int(i.ub())); err != nil {
 				goto fail
 			}
 			f, r = co.here()
-			r[a+1], r[a] = object, v
+			r[i.ra()+1], r[i.ra()] = object, v
 		case OpNewTable:
-			array, hash := int(b&15)<<(b>>4), int(c&15)<<(c>>4)
+			array, hash := int(i.ub()&15)<<(i.ub()>>4), int(i.uc()&15)<<(i.uc()>>4)
 			vm.Spend(tableBytes + array*valueBytes + hash*nodeBytes)
-			r[a] = NewTable(array, hash).Value()
+			r[i.ra()] = NewTable(array, hash).Value()
 		case OpSetList:
-			t := r[a].Table()
-			n, first := int(b), i.D()
-			at := int(f.base) + int(a) + 1
-			if b == Many {
+			t := r[i.ra()].Table()
+			n, first := int(i.ub()), i.D()
+			at := int(f.base) + int(i.ra()) + 1
+			if i.ub() == Many {
 				n = top - at
 			}
 			t.growArray(vm, first+n)
@@ -185,122 +199,122 @@ enter: // the innermost frame is another one
 				t.SetInt(vm, first+j+1, v)
 			}
 		case OpAdd:
-			if x, y := &r[uint8(b)], &r[uint8(c)]; x.isNumber() && y.isNumber() {
-				r[a].set(x.float() + y.float())
+			if x, y := &r[i.rb()], &r[i.rc()]; x.isNumber() && y.isNumber() {
+				r[i.ra()].set(x.float() + y.float())
 				continue
 			}
 			goto arithmetic
 		case OpSub:
-			if x, y := &r[uint8(b)], &r[uint8(c)]; x.isNumber() && y.isNumber() {
-				r[a].set(x.float() - y.float())
+			if x, y := &r[i.rb()], &r[i.rc()]; x.isNumber() && y.isNumber() {
+				r[i.ra()].set(x.float() - y.float())
 				continue
 			}
 			goto arithmetic
 		case OpMul:
-			if x, y := &r[uint8(b)], &r[uint8(c)]; x.isNumber() && y.isNumber() {
-				r[a].set(x.float() * y.float())
+			if x, y := &r[i.rb()], &r[i.rc()]; x.isNumber() && y.isNumber() {
+				r[i.ra()].set(x.float() * y.float())
 				continue
 			}
 			goto arithmetic
 		case OpDiv:
-			if x, y := &r[uint8(b)], &r[uint8(c)]; x.isNumber() && y.isNumber() {
-				r[a].set(x.float() / y.float())
+			if x, y := &r[i.rb()], &r[i.rc()]; x.isNumber() && y.isNumber() {
+				r[i.ra()].set(x.float() / y.float())
 				continue
 			}
 			goto arithmetic
 		case OpMod:
-			if x, y := &r[uint8(b)], &r[uint8(c)]; x.isNumber() && y.isNumber() {
-				r[a].set(remainder(x.float(), y.float()))
+			if x, y := &r[i.rb()], &r[i.rc()]; x.isNumber() && y.isNumber() {
+				r[i.ra()].set(remainder(x.float(), y.float()))
 				continue
 			}
 			goto arithmetic
 		case OpPow:
 			goto arithmetic
 		case OpAddK:
-			if x := &r[uint8(b)]; x.isNumber() {
-				r[a].set(x.float() + k[c].float())
+			if x := &r[i.rb()]; x.isNumber() {
+				r[i.ra()].set(x.float() + constant(k, int(i.uc())).float())
 				continue
 			}
 			goto constant
 		case OpSubK:
-			if x := &r[uint8(b)]; x.isNumber() {
-				r[a].set(x.float() - k[c].float())
+			if x := &r[i.rb()]; x.isNumber() {
+				r[i.ra()].set(x.float() - constant(k, int(i.uc())).float())
 				continue
 			}
 			goto constant
 		case OpMulK:
-			if x := &r[uint8(b)]; x.isNumber() {
-				r[a].set(x.float() * k[c].float())
+			if x := &r[i.rb()]; x.isNumber() {
+				r[i.ra()].set(x.float() * constant(k, int(i.uc())).float())
 				continue
 			}
 			goto constant
 		case OpDivK:
-			if x := &r[uint8(b)]; x.isNumber() {
-				r[a].set(x.float() / k[c].float())
+			if x := &r[i.rb()]; x.isNumber() {
+				r[i.ra()].set(x.float() / constant(k, int(i.uc())).float())
 				continue
 			}
 			goto constant
 		case OpModK:
-			if x := &r[uint8(b)]; x.isNumber() {
-				r[a].set(remainder(x.float(), k[c].float()))
+			if x := &r[i.rb()]; x.isNumber() {
+				r[i.ra()].set(remainder(x.float(), constant(k, int(i.uc())).float()))
 				continue
 			}
 			goto constant
 		case OpPowK:
 			goto constant
 		case OpMinus:
-			if x := &r[uint8(b)]; x.isNumber() {
-				r[a].set(-x.float())
+			if x := &r[i.rb()]; x.isNumber() {
+				r[i.ra()].set(-x.float())
 				continue
 			}
 			f.pc = int32(pc)
-			v, err = vm.arithmetic(OpMinus, r[uint8(b)], r[uint8(b)], int(b), int(b))
+			v, err = vm.arithmetic(OpMinus, r[i.rb()], r[i.rb()], int(i.ub()), int(i.ub()))
 			goto result
 		case OpNot:
-			r[a] = Bool(!r[uint8(b)].Truth())
+			r[i.ra()] = Bool(!r[i.rb()].Truth())
 		case OpLength:
-			x := r[uint8(b)]
+			x := r[i.rb()]
 			if t := x.Table(); t != nil {
-				r[a].set(float64(t.Len()))
+				r[i.ra()].set(float64(t.Len()))
 			} else if s := x.str(); s != nil {
-				r[a].set(float64(len(s.s)))
+				r[i.ra()].set(float64(len(s.s)))
 			} else {
 				f.pc = int32(pc)
-				err = vm.operandError("get length of", x, int(b))
+				err = vm.operandError("get length of", x, int(i.ub()))
 				goto fail
 			}
 		case OpConcat:
 			f.pc = int32(pc)
-			v, err = vm.concat(r[uint8(b):int(c)+1], int(b))
+			v, err = vm.concat(r[i.rb():int(i.uc())+1], int(i.ub()))
 			goto result
 		case OpJump:
 			if pc += i.D(); i.D() < 0 {
 				goto tick
 			}
 		case OpTrue:
-			if x := &r[a]; x.ref != nil && (x.ref != unsafe.Pointer(&boolHeader) || x.bits != 0) {
+			if x := &r[i.ra()]; x.ref != nil && (x.ref != unsafe.Pointer(&boolHeader) || x.bits != 0) {
 				if pc += i.D(); i.D() < 0 {
 					goto tick
 				}
 			}
 		case OpFalse:
-			if x := &r[a]; x.ref == nil || x.ref == unsafe.Pointer(&boolHeader) && x.bits == 0 {
+			if x := &r[i.ra()]; x.ref == nil || x.ref == unsafe.Pointer(&boolHeader) && x.bits == 0 {
 				if pc += i.D(); i.D() < 0 {
 					goto tick
 				}
 			}
 		case OpAnd:
-			if x := r[uint8(b)]; !x.Truth() {
-				r[a] = x
+			if x := r[i.rb()]; !x.Truth() {
+				r[i.ra()] = x
 				pc += i.D()
 			}
 		case OpOr:
-			if x := r[uint8(b)]; x.Truth() {
-				r[a] = x
+			if x := r[i.rb()]; x.Truth() {
+				r[i.ra()] = x
 				pc += i.D()
 			}
 		case OpEqual, OpUnequal:
-			x, y := r[a], operand(r, k, b)
+			x, y := r[i.ra()], operand(r, k, i.ub())
 			if x.isNumber() && y.isNumber() {
 				yes = x.float() == y.float()
 			} else if yes = x == y; !yes && x.Kind() == y.Kind() {
@@ -312,57 +326,57 @@ enter: // the innermost frame is another one
 				goto jump
 			}
 		case OpLess, OpNotLess:
-			if x, y := &r[a], &r[uint8(b)]; x.isNumber() && y.isNumber() {
+			if x, y := &r[i.ra()], &r[i.rb()]; x.isNumber() && y.isNumber() {
 				if (x.float() < y.float()) == (i.Op() == OpLess) {
 					goto jump
 				}
 				continue
 			}
 			f.pc = int32(pc)
-			yes, err = vm.Less(r[a], r[uint8(b)])
+			yes, err = vm.Less(r[i.ra()], r[i.rb()])
 			goto compared
 		case OpLessEqual, OpNotLessEqual:
-			if x, y := &r[a], &r[uint8(b)]; x.isNumber() && y.isNumber() {
+			if x, y := &r[i.ra()], &r[i.rb()]; x.isNumber() && y.isNumber() {
 				if (x.float() <= y.float()) == (i.Op() == OpLessEqual) {
 					goto jump
 				}
 				continue
 			}
 			f.pc = int32(pc)
-			yes, err = vm.lessEqual(r[a], r[uint8(b)])
+			yes, err = vm.lessEqual(r[i.ra()], r[i.rb()])
 			goto compared
 		case OpLessK, OpNotLessK:
-			if x := &r[a]; !x.isNumber() {
+			if x := &r[i.ra()]; !x.isNumber() {
 				goto order
-			} else if (x.float() < k[b].float()) == (i.Op() == OpLessK) {
+			} else if (x.float() < constant(k, int(i.ub())).float()) == (i.Op() == OpLessK) {
 				goto jump
 			}
 		case OpLessEqualK, OpNotLessEqualK:
-			if x := &r[a]; !x.isNumber() {
+			if x := &r[i.ra()]; !x.isNumber() {
 				goto order
-			} else if (x.float() <= k[b].float()) == (i.Op() == OpLessEqualK) {
+			} else if (x.float() <= constant(k, int(i.ub())).float()) == (i.Op() == OpLessEqualK) {
 				goto jump
 			}
 		case OpGreaterK, OpNotGreaterK:
-			if x := &r[a]; !x.isNumber() {
+			if x := &r[i.ra()]; !x.isNumber() {
 				goto order
-			} else if (x.float() > k[b].float()) == (i.Op() == OpGreaterK) {
+			} else if (x.float() > constant(k, int(i.ub())).float()) == (i.Op() == OpGreaterK) {
 				goto jump
 			}
 		case OpGreaterEqualK, OpNotGreaterEqualK:
-			if x := &r[a]; !x.isNumber() {
+			if x := &r[i.ra()]; !x.isNumber() {
 				goto order
-			} else if (x.float() >= k[b].float()) == (i.Op() == OpGreaterEqualK) {
+			} else if (x.float() >= constant(k, int(i.ub())).float()) == (i.Op() == OpGreaterEqualK) {
 				goto jump
 			}
 		case OpForPrep:
 			f.pc = int32(pc)
-			if err = vm.prepareLoop((*[3]Value)(r[a:])); err != nil {
+			if err = vm.prepareLoop((*[3]Value)(r[i.ra():])); err != nil {
 				goto fail
 			}
 			pc += i.D()
 		case OpFor:
-			loop := (*[4]Value)(unsafe.Pointer(&r[a]))
+			loop := (*[4]Value)(unsafe.Pointer(&r[i.ra()]))
 			x, limit, step := loop[0].float(), loop[1].float(), loop[2].float()
 			x += step
 			if step > 0 && x <= limit || step <= 0 && limit <= x {
@@ -372,9 +386,9 @@ enter: // the innermost frame is another one
 				goto tick
 			}
 		case OpForIn:
-			loop := (*[6]Value)(unsafe.Pointer(&r[a]))
+			loop := (*[6]Value)(unsafe.Pointer(&r[i.ra()]))
 			fn = loop[0].Function()
-			if t := loop[1].Table(); t != nil && fn != nil && fn.iterator != 0 && b <= 2 {
+			if t := loop[1].Table(); t != nil && fn != nil && fn.iterator != 0 && i.ub() <= 2 {
 				key := Value{}
 				if fn.iterator == iterateNext {
 					var ok bool
@@ -391,7 +405,7 @@ enter: // the innermost frame is another one
 					continue
 				}
 				loop[2], loop[3] = key, key
-				if b == 2 {
+				if i.ub() == 2 {
 					loop[4] = v
 				}
 				pc += i.D()
@@ -400,22 +414,22 @@ enter: // the innermost frame is another one
 		iterate:
 			f.pc = int32(pc)
 			loop[3], loop[4], loop[5] = loop[0], loop[1], loop[2]
-			if n, err = vm.call(co, int(f.base)+int(a)+3, 2); err != nil {
+			if n, err = vm.call(co, int(f.base)+int(i.ra())+3, 2); err != nil {
 				goto fail
 			}
 			f, r = co.here()
-			for ; n < int(b); n++ {
-				r[int(a)+3+n] = Value{}
+			for ; n < int(i.ub()); n++ {
+				r[int(i.ra())+3+n] = Value{}
 			}
-			if r[a+3].ref != nil {
-				r[a+2] = r[a+3]
+			if r[i.ra()+3].ref != nil {
+				r[i.ra()+2] = r[i.ra()+3]
 				pc += i.D()
 				goto tick
 			}
 		case OpCall:
 			f.pc = int32(pc)
-			at := int(f.base) + int(a)
-			if n = int(b); b == Many {
+			at := int(f.base) + int(i.ra())
+			if n = int(i.ub()); i.ub() == Many {
 				n = top - at - 1
 			}
 			if vm.left--; vm.left <= 0 || vm.hurry.Load() {
@@ -423,13 +437,13 @@ enter: // the innermost frame is another one
 					goto fail
 				}
 			}
-			if r[a].ref != nil && (*header)(r[a].ref).kind == KindFunction {
-				fn = (*Function)(r[a].ref)
-			} else if fn, n, err = vm.callable(co, at, n, int(a)); err != nil {
+			if r[i.ra()].ref != nil && (*header)(r[i.ra()].ref).kind == KindFunction {
+				fn = (*Function)(r[i.ra()].ref)
+			} else if fn, n, err = vm.callable(co, at, n, int(i.ra())); err != nil {
 				goto fail
 			}
 			if fn.Go == nil {
-				if err = vm.push(co, fn, at, n, int(c), false); err != nil {
+				if err = vm.push(co, fn, at, n, int(i.uc()), false); err != nil {
 					goto fail
 				}
 				goto enter
@@ -438,24 +452,24 @@ enter: // the innermost frame is another one
 				goto fail
 			}
 			f, r = co.here()
-			if c == Many {
+			if i.uc() == Many {
 				top = at + n
 				continue
 			}
-			for ; n < int(c); n++ {
-				r[int(a)+n] = Value{}
+			for ; n < int(i.uc()); n++ {
+				r[int(i.ra())+n] = Value{}
 			}
 		case OpTailCall:
 			f.pc = int32(pc)
-			at := int(f.base) + int(a)
-			if n = int(b); b == Many {
+			at := int(f.base) + int(i.ra())
+			if n = int(i.ub()); i.ub() == Many {
 				n = top - at - 1
 			}
 			if err = vm.Tick(1); err != nil {
 				goto fail
 			}
-			if fn = r[a].Function(); fn == nil {
-				if fn, n, err = vm.callable(co, at, n, int(a)); err != nil {
+			if fn = r[i.ra()].Function(); fn == nil {
+				if fn, n, err = vm.callable(co, at, n, int(i.ra())); err != nil {
 					goto fail
 				}
 			}
@@ -474,8 +488,8 @@ enter: // the innermost frame is another one
 			if co.open != nil {
 				co.close(int(f.base))
 			}
-			at, to := int(f.base)+int(a), int(f.ret)
-			if n = int(b); b == Many {
+			at, to := int(f.base)+int(i.ra()), int(f.ret)
+			if n = int(i.ub()); i.ub() == Many {
 				n = top - at
 			}
 			want, fresh := int(f.want), f.fresh
@@ -498,11 +512,11 @@ enter: // the innermost frame is another one
 			}
 			goto enter
 		case OpVararg:
-			first := min(int(f.ret)+1+p.Params, int(f.base)) // those that are more than the parameters
+			first := min(int(f.ret)+1+f.fn.Proto.Params, int(f.base)) // those that are more than the parameters
 			n = int(f.base) - first
-			at := int(f.base) + int(a)
-			want := int(b)
-			if b == Many {
+			at := int(f.base) + int(i.ra())
+			want := int(i.ub())
+			if i.ub() == Many {
 				want = n
 				co.need(at + n)
 				f, r = co.here()
@@ -511,9 +525,9 @@ enter: // the innermost frame is another one
 			n = copy(co.stack[at:at+want], co.stack[first:int(f.base)])
 			clear(co.stack[at+n : at+want])
 		case OpClosure:
-			r[a] = vm.closure(co, f, p.Protos[i.D()]).Value()
+			r[i.ra()] = vm.closure(co, f, f.fn.Proto.Protos[i.D()]).Value()
 		case OpClose:
-			co.close(int(f.base) + int(a))
+			co.close(int(f.base) + int(i.ra()))
 		}
 		continue
 
@@ -533,19 +547,19 @@ enter: // the innermost frame is another one
 
 	arithmetic: // of registers
 		f.pc = int32(pc)
-		v, err = vm.arithmetic(i.Op(), r[uint8(b)], r[uint8(c)], int(b), int(c))
+		v, err = vm.arithmetic(i.Op(), r[i.rb()], r[i.rc()], int(i.ub()), int(i.uc()))
 		goto result
 
 	constant: // of a register and a constant
 		f.pc = int32(pc)
-		v, err = vm.arithmetic(i.Op()-OpAddK+OpAdd, r[uint8(b)], k[c], int(b), -1)
+		v, err = vm.arithmetic(i.Op()-OpAddK+OpAdd, r[i.rb()], *constant(k, int(i.uc())), int(i.ub()), -1)
 
 	result: // of a call that may have moved the stack
 		if err != nil {
 			goto fail
 		}
 		f, r = co.here()
-		r[a] = v
+		r[i.ra()] = v
 		continue
 
 	assigned:
@@ -566,8 +580,8 @@ enter: // the innermost frame is another one
 
 	order: // a comparison of a value with a number
 		f.pc = int32(pc)
-		if err = vm.orderError(r[a], k[b]); i.Op() >= OpGreaterK {
-			err = vm.orderError(k[b], r[a])
+		if err = vm.orderError(r[i.ra()], *constant(k, int(i.ub()))); i.Op() >= OpGreaterK {
+			err = vm.orderError(*constant(k, int(i.ub())), r[i.ra()])
 		}
 		goto fail
 	}
