@@ -254,7 +254,7 @@ func (a *api) setresp(_ *lua.Machine, args lua.Args) (int, *lua.Error) {
 		return a.fail(a.name() + ".setresp() requires one argument.")
 	}
 	f, _ := lua.ToNumber(args.At(1))
-	version := int32(truncate(f))
+	version := toInt(f)
 	if version != 2 && version != 3 {
 		return a.fail("RESP version must be 2 or 3.")
 	}
@@ -272,10 +272,18 @@ func (a *api) setRepl(_ *lua.Machine, args lua.Args) (int, *lua.Error) {
 		return a.fail(a.name() + ".set_repl() requires one argument.")
 	}
 	f, _ := lua.ToNumber(args.At(1))
-	if int32(truncate(f))&^3 != 0 {
+	if toInt(f)&^3 != 0 {
 		return a.fail("Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.")
 	}
 	return 0, nil
+}
+
+// toInt converts a number to an int, as C does on amd64.
+func toInt(f float64) int32 {
+	if n := truncate(f); n == int64(int32(n)) {
+		return int32(n)
+	}
+	return math.MinInt32
 }
 
 // aclCheckCmd returns whether the user may run a command.
@@ -308,7 +316,7 @@ func (a *api) log(_ *lua.Machine, args lua.Args) (int, *lua.Error) {
 	if !ok {
 		return a.fail("First argument must be a number (log level).")
 	}
-	level := int32(truncate(f))
+	level := toInt(f)
 	if level < 0 || level > 3 {
 		return a.fail("Invalid log level.")
 	}
