@@ -211,7 +211,7 @@ func (vm *Machine) callNested(co *Coroutine, at, n int) (results int, err *Error
 // argument, and puts it below.
 func (vm *Machine) callable(co *Coroutine, at, n, register int) (*Function, int, *Error) {
 	v := co.stack[at]
-	fn := vm.Metatable(v).metamethod(eventCall).Function()
+	fn := vm.metamethod(vm.Metatable(v), eventCall).Function()
 	if fn == nil {
 		return nil, 0, vm.operandError("call", v, register)
 	}

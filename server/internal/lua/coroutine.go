@@ -134,9 +134,6 @@ func (vm *Machine) NewCoroutine(f *Function) *Coroutine {
 	return c
 }
 
-// yielded is the error with which the function yield leaves the machine's loop.
-var yielded = &Error{}
-
 // Resume continues a coroutine. The results, of its function or of yield, are valid until the
 // next call. The error of a coroutine that cannot be resumed is a string such as "cannot
 // resume dead coroutine", without a position.
@@ -157,7 +154,7 @@ func (vm *Machine) Resume(c *Coroutine, args ...Value) ([]Value, *Error) {
 	case nil:
 		c.status = dead
 		return c.stack[:c.results], nil
-	case yielded:
+	case &vm.yielded:
 		c.status = suspended
 		return c.stack[first : first+c.results], nil
 	}
@@ -188,7 +185,7 @@ func (vm *Machine) resume(c *Coroutine, args []Value) (first int, err *Error) {
 		c.many = at + n
 	}
 	err = vm.run(c)
-	if err == yielded {
+	if err == &vm.yielded {
 		f := c.frame()
 		first = int(f.base) + f.fn.Proto.Code[f.pc-1].A() + 1
 	}
@@ -202,7 +199,7 @@ func (vm *Machine) Yield(a Args) (int, *Error) {
 		return 0, vm.RaisePlain("attempt to yield across metamethod/C-call boundary")
 	}
 	c.results = a.Len()
-	return 0, yielded
+	return 0, &vm.yielded
 }
 
 // Running returns the running coroutine; nil for the main one.

@@ -30,7 +30,9 @@ type Machine struct {
 	nested  int    // calls from Go to Lua that run
 	handler Value  // of errors: see Try
 	ended   *Error // of Interrupt
-	lost    Value  // is assigned in place of a table that cannot grow, as the script ends
+	yielded Error  // with which yield leaves the loop
+	events  [eventCount]*String
+	lost    Value // is assigned in place of a table that cannot grow, as the script ends
 }
 
 // interval is the work between two questions, unless one is sooner for another reason.
@@ -39,7 +41,7 @@ const interval = 20_000
 // New returns a machine without globals.
 func New() *Machine {
 	c := &Coroutine{header: header{KindThread}, status: running}
-	vm := &Machine{Globals: NewTable(0, 0), MaxString: 512 << 20, main: c, co: c, left: interval, AskAt: 1 << 62}
+	vm := &Machine{Globals: NewTable(0, 0), MaxString: 512 << 20, main: c, co: c, left: interval, AskAt: 1 << 62, events: eventNames()}
 	c.vm = vm
 	c.need(1)
 	return vm
@@ -131,7 +133,8 @@ const (
 	eventCount
 )
 
-var eventNames = func() (list [eventCount]*String) {
+// eventNames returns the names of the metamethods.
+func eventNames() (list [eventCount]*String) {
 	for i, name := range [...]string{
 		"__index", "__newindex", "__eq", "__lt", "__le", "__concat", "__call",
 		"__add", "__sub", "__mul", "__div", "__mod", "__pow", "__unm", "__len",
@@ -140,14 +143,14 @@ var eventNames = func() (list [eventCount]*String) {
 		list[i].sum()
 	}
 	return list
-}()
+}
 
 // metamethod returns a field of a metatable, which may be nil.
-func (t *Table) metamethod(e event) Value {
+func (vm *Machine) metamethod(t *Table, e event) Value {
 	if t == nil || e < cachedEvents && t.absent&(1<<e) != 0 {
 		return Value{}
 	}
-	v := t.getString(eventNames[e])
+	v := t.getString(vm.events[e])
 	if v.ref == nil && e < cachedEvents {
 		t.absent |= 1 << e
 	}
@@ -191,10 +194,10 @@ func (vm *Machine) index(v, k Value, register int) (Value, *Error) {
 			if e.ref != nil || t.Meta == nil {
 				return e, nil
 			}
-			if h = t.Meta.metamethod(eventIndex); h.ref == nil {
+			if h = vm.metamethod(t.Meta, eventIndex); h.ref == nil {
 				return Value{}, nil
 			}
-		} else if h = vm.Metatable(v).metamethod(eventIndex); h.ref == nil {
+		} else if h = vm.metamethod(vm.Metatable(v), eventIndex); h.ref == nil {
 			return Value{}, vm.operandError("index", v, register)
 		}
 		if h.Function() != nil {
@@ -220,13 +223,13 @@ func (vm *Machine) setIndex(v, k, e Value, register int) *Error {
 				return err
 			}
 			if slot.ref == nil {
-				h = t.Meta.metamethod(eventNewIndex)
+				h = vm.metamethod(t.Meta, eventNewIndex)
 			}
 			if h.ref == nil {
 				*slot = e
 				return nil
 			}
-		} else if h = vm.Metatable(v).metamethod(eventNewIndex); h.ref == nil {
+		} else if h = vm.metamethod(vm.Metatable(v), eventNewIndex); h.ref == nil {
 			return vm.operandError("index", v, register)
 		}
 		if h.Function() != nil {
@@ -247,7 +250,7 @@ func (vm *Machine) equal(a, b Value) (bool, *Error) {
 	if s == nil || t == nil {
 		return false, nil
 	}
-	h := commonMetamethod(s.Meta, t.Meta, eventEqual)
+	h := vm.commonMetamethod(s.Meta, t.Meta, eventEqual)
 	if h.ref == nil {
 		return false, nil
 	}
@@ -256,9 +259,9 @@ func (vm *Machine) equal(a, b Value) (bool, *Error) {
 }
 
 // commonMetamethod returns a metamethod that two metatables both have.
-func commonMetamethod(s, t *Table, e event) Value {
-	h := s.metamethod(e)
-	if h.ref == nil || s == t || Equal(h, t.metamethod(e)) {
+func (vm *Machine) commonMetamethod(s, t *Table, e event) Value {
+	h := vm.metamethod(s, e)
+	if h.ref == nil || s == t || Equal(h, vm.metamethod(t, e)) {
 		return h
 	}
 	return Value{}
@@ -273,7 +276,7 @@ func (vm *Machine) Less(a, b Value) (bool, *Error) {
 		return s.s < t.s, nil
 	}
 	if a.Kind() == b.Kind() {
-		if h := commonMetamethod(vm.Metatable(a), vm.Metatable(b), eventLess); h.ref != nil {
+		if h := vm.commonMetamethod(vm.Metatable(a), vm.Metatable(b), eventLess); h.ref != nil {
 			v, err := vm.callMeta(h, a, b)
 			return v.Truth(), err
 		}
@@ -291,11 +294,11 @@ func (vm *Machine) lessEqual(a, b Value) (bool, *Error) {
 	}
 	if a.Kind() == b.Kind() {
 		s, t := vm.Metatable(a), vm.Metatable(b)
-		if h := commonMetamethod(s, t, eventLessEqual); h.ref != nil {
+		if h := vm.commonMetamethod(s, t, eventLessEqual); h.ref != nil {
 			v, err := vm.callMeta(h, a, b)
 			return v.Truth(), err
 		}
-		if h := commonMetamethod(s, t, eventLess); h.ref != nil {
+		if h := vm.commonMetamethod(s, t, eventLess); h.ref != nil {
 			v, err := vm.callMeta(h, b, a)
 			return !v.Truth(), err
 		}
@@ -315,9 +318,9 @@ func (vm *Machine) arithmetic(op Op, a, b Value, first, second int) (Value, *Err
 	if op != OpMinus {
 		e = eventAdd + event(op-OpAdd)
 	}
-	h := vm.Metatable(a).metamethod(e)
+	h := vm.metamethod(vm.Metatable(a), e)
 	if h.ref == nil {
-		h = vm.Metatable(b).metamethod(e)
+		h = vm.metamethod(vm.Metatable(b), e)
 	}
 	if h.ref != nil {
 		return vm.callMeta(h, a, b)
@@ -340,9 +343,9 @@ func (vm *Machine) concat(values []Value, register int) (Value, *Error) {
 	for i := len(values) - 2; i >= 0; {
 		left := values[i]
 		if !isText(left) || !isText(right) {
-			h := vm.Metatable(left).metamethod(eventConcat)
+			h := vm.metamethod(vm.Metatable(left), eventConcat)
 			if h.ref == nil {
-				h = vm.Metatable(right).metamethod(eventConcat)
+				h = vm.metamethod(vm.Metatable(right), eventConcat)
 			}
 			if h.ref == nil {
 				if isText(left) {

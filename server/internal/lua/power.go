@@ -60,8 +60,8 @@ func positivePower(x, y float64) float64 {
 // pair is a sum of two numbers, of which the second is less than the last bit of the first.
 type pair struct{ high, low float64 }
 
-// ln2 is the logarithm of 2.
-var ln2 = pair{0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56}
+// ln2 returns the logarithm of 2.
+func ln2() pair { return pair{0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56} }
 
 // sum returns a + b.
 func sum(a, b float64) pair {
@@ -108,13 +108,13 @@ func logarithm(x float64) pair {
 		series = series.times(square).plus(pair{1, 0}.over(pair{float64(n), 0}))
 	}
 	series = series.times(s)
-	return pair{2 * series.high, 2 * series.low}.plus(ln2.times(pair{float64(e), 0}))
+	return pair{2 * series.high, 2 * series.low}.plus(ln2().times(pair{float64(e), 0}))
 }
 
 // exponential returns e^p: 2^k times the 16th power of a series for what remains.
 func exponential(p pair) float64 {
-	k := math.Round(p.high / ln2.high)
-	r := p.plus(ln2.times(pair{-k, 0}))
+	k := math.Round(p.high / ln2().high)
+	r := p.plus(ln2().times(pair{-k, 0}))
 	r = pair{r.high / 16, r.low / 16}
 	e := pair{1, 0}
 	for n := 16; n >= 1; n-- {

@@ -587,7 +587,7 @@ enter: // the innermost frame is another one
 	}
 
 fail:
-	if err == yielded {
+	if err == &vm.yielded {
 		co.frames = co.frames[:len(co.frames)-1]
 		return err
 	}

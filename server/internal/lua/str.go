@@ -10,25 +10,6 @@ type String struct {
 	s      string
 }
 
-// shorts are the strings of one byte, and the empty one.
-var shorts = func() (list [257]String) {
-	for i := range 256 {
-		list[i] = String{header: header{KindString}, s: string([]byte{byte(i)})}
-		list[i].sum()
-	}
-	list[256] = String{header: header{KindString}}
-	list[256].sum()
-	return list
-}()
-
-// short returns a string of one byte or none.
-func short(s string) Value {
-	if s == "" {
-		return shorts[256].Value()
-	}
-	return shorts[s[0]].Value()
-}
-
 // sum returns the hash, which decides the order of a table: that of Lua 5.1, but of all bytes, as
 // in Redis.
 func (s *String) sum() uint32 {

@@ -29,7 +29,7 @@ type node struct {
 	next       int32 // the index of the next node with the same main position, plus 1
 }
 
-// maxArray is the greatest size of an array: 2^26.
+// maxArrayBits is the logarithm of the greatest size of an array that is computed.
 const maxArrayBits = 26
 
 // askBytes is the size of a part of a table before which the machine asks whether there is so much memory.

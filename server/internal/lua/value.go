@@ -66,17 +66,11 @@ func Bool(b bool) Value {
 
 // Text returns a string, without copying it.
 func Text(s string) Value {
-	if len(s) <= 1 {
-		return short(s)
-	}
 	return Value{ref: unsafe.Pointer(&String{header: header{KindString}, s: s})}
 }
 
 // Bytes returns a string that is a copy of b.
 func Bytes(b []byte) Value {
-	if len(b) <= 1 {
-		return short(unsafe.String(unsafe.SliceData(b), len(b)))
-	}
 	return copied(b).Value()
 }
 
