@@ -317,10 +317,14 @@ enter: // the innermost frame is another one
 			x, y := r[i.ra()], operand(r, k, i.ub())
 			if x.isNumber() && y.isNumber() {
 				yes = x.float() == y.float()
-			} else if yes = x == y; !yes && x.Kind() == y.Kind() {
-				f.pc = int32(pc)
-				yes, err = vm.equal(x, y)
-				goto compared
+			} else if yes = x == y; !yes && x.ref != nil && x.Kind() == y.Kind() {
+				if x.Kind() == KindString {
+					yes = (*String)(x.ref).s == (*String)(y.ref).s
+				} else if x.Kind() == KindTable {
+					f.pc = int32(pc)
+					yes, err = vm.equal(x, y)
+					goto compared
+				}
 			}
 			if yes == (i.Op() == OpEqual) {
 				goto jump
