@@ -9,7 +9,6 @@ require (
 	github.com/schollz/progressbar/v3 v3.18.0
 	github.com/tidwall/btree v1.8.2
 	github.com/tidwall/redcon v1.6.2
-	github.com/yuin/gopher-lua v1.1.2
 	github.com/zeebo/xxh3 v1.1.0
 	go.etcd.io/bbolt v1.5.0
 	golang.org/x/sys v0.49.0

@@ -54,8 +54,9 @@
 //	internal/engine/metrics       counters of what the server does, and the text of INFO
 //	internal/peers/psync          the replica's side of the replication protocol
 //	internal/peers/remote         addresses of other servers, and requests to them
-//	internal/lua/script           the Lua interpreter within limits
-//	internal/lua/compiler         Lua sources to code of that interpreter
+//	internal/lua/script           the Lua machine within limits, with Redis's libraries
+//	internal/lua/compiler         Lua sources to code of that machine
+//	internal/lua                  values and the machine of Lua 5.1
 //	internal/lua/conv             numbers and strings as Lua converts them
 //	internal/values/keyspace      typed values behind two accessors
 //	internal/values/operation     the operations of which a change consists

@@ -253,11 +253,9 @@ func (p *programmer) statement() string {
 		limits := pick(r, "1 , 3", "3 , 1 , -1", "1 , 2 , 0.5", "a , 3", "'1' , '2'", p.expr(1)+" , 3", "1 , "+p.expr(1), "1 , 2 , "+p.expr(1))
 		return "for i = " + limits + " do " + p.loop("i") + " end"
 	case 11, 12:
-		over := pick(r, "ipairs ( arr )", "pairs ( arr )", "next , arr", "pairs ( { x = 1 } )", "coroutine.wrap ( function ( ) for i = 1 , 3 do coroutine.yield ( i , i ) end end )",
+		over := pick(r, "ipairs ( arr )", "pairs ( arr )", "next , arr", "pairs ( { x = 1 , y = 2 , 3 , z = 4 } )", "pairs ( t )", "coroutine.wrap ( function ( ) for i = 1 , 3 do coroutine.yield ( i , i ) end end )",
 			"function ( u , c ) c = ( c or 0 ) + 1 if c < 3 then return c , c end end", "ipairs ( "+p.expr(2)+" )", pick(r, "none", "1", "nil", "s", "t", "arr", "nosuch", "a + 1"))
-		// A call before, because Lua names a value that is not a function by what was in
-		// a register before the loop.
-		return "burn ( ) for k , v in " + over + " do " + p.loop("k", "v") + " end"
+		return pick(r, "burn ( )", "") + " for k , v in " + over + " do " + p.loop("k", "v") + " end"
 	case 13:
 		return "do " + p.block() + " end"
 	case 14:
@@ -319,8 +317,7 @@ func (p *programmer) call(depth int) string {
 	return pick(r, "f", "f", p.name()) + " " + args()
 }
 
-// expr returns an expression without a table of more than one key, and without a
-// computed zero that is printed with a sign.
+// expr returns an expression.
 func (p *programmer) expr(depth int) string {
 	r := p.luaFuzzer
 	if depth <= 0 {
@@ -332,7 +329,7 @@ func (p *programmer) expr(depth int) string {
 	sub := func() string { return p.expr(depth - 1 - p.IntN(2)) }
 	switch p.IntN(16) {
 	case 0:
-		return sub() + " " + pick(r, "+", "-", "*", "+", "-") + " " + sub()
+		return sub() + " " + pick(r, "+", "-", "*", "/", "-") + " " + sub()
 	case 1:
 		return sub() + " " + pick(r, "+", "-", "*") + " " + sub() + pick(r, " + 1", " % 7", " / 4", " - a", " % a", " ^ 2")
 	case 2:
@@ -356,7 +353,7 @@ func (p *programmer) expr(depth int) string {
 	case 11:
 		return pick(r, "t", "arr", "obj", p.name()) + pick(r, " . x", " . y . z", " [ 1 ]", " [ "+sub()+" ]", " . q")
 	case 12:
-		return "{ " + pick(r, "", sub(), sub()+" , "+sub(), sub()+" ; 2 ,", "x = "+sub(), "[ "+pick(r, "'k'", "1", "a")+" ] = "+sub()) + " }"
+		return "{ " + pick(r, "", sub(), sub()+" , "+sub(), sub()+" ; 2 ,", "x = "+sub(), "x = "+sub()+" , "+sub()+" , y = "+sub(), "[ "+pick(r, "'k'", "1", "a")+" ] = "+sub()) + " }"
 	case 13:
 		if p.size > 0 && p.depth < 5 {
 			return "function " + p.function(false)

@@ -18,8 +18,9 @@ func TestScriptMemory(t *testing.T) {
 		t.Skipf("%s of memory are available", mb(free))
 	}
 	for name, source := range map[string]string{
-		"tables of one element":    "local ts = {} for i = 1, 50 do local t = {} t[67108862] = 1 ts[i] = t end",
-		"strings and large tables": "local k = {} for i = 1, 100 do k[i] = string.rep('x', 9*2^20) end local ts = {} for i = 1, 50 do local t = {} t[67108862] = 1 ts[i] = t end",
+		"an array":                 "local t, i = {}, 1 while true do t[i] = i i = i + 1 end",
+		"fields":                   "local t, i = {}, 1 while true do t[i + 0.5] = i i = i + 1 end",
+		"strings and large tables": "local k = {} for i = 1, 100 do k[i] = string.rep('x', 9*2^20) end local ts = {} for i = 1, 50 do local t = {} for j = 1, 2^23 do t[j] = j end ts[i] = t end",
 		"strings":                  "local t, s = {}, string.rep('X', 2^29) while true do t[#t+1] = s:lower() end",
 		"small tables":             "local t, i = {}, 1 while true do t[i] = {i} i = i + 1 end",
 		"cjson.encode":             "local t, s = {}, string.rep('\\1', 2^26) while true do t[#t+1] = cjson.encode(s) end",

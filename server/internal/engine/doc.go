@@ -74,8 +74,7 @@
 //	  slowConsumers.mu,        the list of clients with a backlog,
 //	  upstream.mu, hub.mu,     requests and subscriptions to forward,
 //	  loop.mu,                 sessions that a loop has to look at,
-//	  Subscription.mu,         the end of a subscription,
-//	  ScriptMemory.mu          the memory limit of a script
+//	  Subscription.mu          the end of a subscription
 //
 // Users, settings, subscriptions and the keyspace have no locks of their own: Engine.Mu
 // guards them. Values that transports read on every command without Engine.Mu are atomic

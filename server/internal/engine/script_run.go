@@ -7,13 +7,12 @@ import (
 	"runtime/metrics"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	lua "github.com/yuin/gopher-lua"
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/base/clock"
 	"github.com/zsetd/zsetd/server/internal/engine/acl"
+	"github.com/zsetd/zsetd/server/internal/lua"
 	"github.com/zsetd/zsetd/server/internal/lua/script"
 	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 )
@@ -41,11 +40,10 @@ type scripting struct {
 	idle     sync.Cond // signaled when the script has ended
 	AllowAll bool      // DEBUG SET-DISABLE-DENY-SCRIPTS
 
-	MemoryLimit uint64                       // how much the process may grow while a script runs
-	LoadTime    time.Duration                // time limit of each function library when data are loaded
-	watched     atomic.Pointer[ScriptMemory] // of the running script
-	base        memoryUse                    // of the process at baseAt
-	baseAt      time.Time                    // when base was read
+	MemoryLimit uint64        // how much the process may grow while a script runs
+	LoadTime    time.Duration // time limit of each function library when data are loaded
+	base        memoryUse     // of the process at baseAt
+	baseAt      time.Time     // when base was read
 
 	Functions Functions
 }
@@ -55,7 +53,7 @@ type EvalScript struct {
 	Name     string // its SHA-1
 	Source   string
 	Flags    ScriptFlags
-	Function *lua.LFunction
+	Function *lua.Function
 }
 
 // ScriptFlags are the declared flags of a script or a function.
@@ -117,6 +115,7 @@ type ScriptRun struct {
 	Flags    ScriptFlags
 	Watch    ScriptWatch
 	Wrote    bool
+	Calling  bool // runs a command
 	busy     bool // has exceeded the threshold: other clients receive -BUSY
 	Killed   bool
 	memory   ScriptMemory
@@ -155,14 +154,12 @@ func (sc *scripting) Begin(r *ScriptRun) {
 	}
 	sc.Running, r.outer = r, r.Engine.Turn.Scope.Shown.Hold(r.Engine.Turn.At)
 	r.memory.Begin(sc, r.Engine.Keys, r.Watch.Started)
-	sc.watched.Store(&r.memory)
 }
 
 // EndScript reverses begin and resumes the waiters for the end of the script.
 func (srv *Engine) EndScript(r *ScriptRun) {
 	sc := &srv.Scripting
 	r.State.Running, r.State.Interrupt = false, nil
-	sc.watched.Store(nil)
 	r.memory.End()
 	sc.Running, srv.Turn.Scope.Shown = nil, r.outer
 	if sc.Session != nil && sc.Session.Out.Cap() > MaxKeptReply {
@@ -207,18 +204,19 @@ func (m scriptingMemory) all() int64 { return m.Eval + m.Functions + m.VMEval + 
 
 // ErrorTable returns the table that represents an error in scripts. msg is an error
 // line as clients receive it, with a code.
-func ErrorTable(state *script.State, msg string, counted bool) *lua.LTable {
-	t := state.L.CreateTable(0, 2)
-	t.RawSetString("err", lua.LString(msg))
+func ErrorTable(state *script.State, msg string, counted bool) *lua.Table {
+	vm := state.Machine()
+	t := lua.NewTable(0, 1)
+	t.SetText(vm, "err", lua.Text(msg))
 	if counted {
-		t.RawSetString("ignore_error_stats_update", lua.LTrue)
+		t.SetText(vm, "ignore_error_stats_update", lua.True)
 	}
 	return t
 }
 
 // Interrupt is called by the machine at intervals. It returns the error that ends
 // the script, or nil if the script continues.
-func (r *ScriptRun) Interrupt() *lua.LTable {
+func (r *ScriptRun) Interrupt() *lua.Table {
 	srv := r.Engine
 	if r.memory.Outgrown() {
 		return ErrorTable(r.State, "ERR not enough memory", false)
@@ -320,17 +318,8 @@ type ScriptMemory struct {
 	base         memoryUse // when the script began
 	collectAbove memoryUse // above it outgrown collects garbage before it decides
 
-	stage     atomic.Int32
-	mu        sync.Mutex // guards tightened
-	tightened int64      // limit that tighten has set; 0: none
+	tightened int64 // limit that tighten has set; 0: none
 }
-
-// Stages of ScriptMemory. A script that never gets tight takes no lock.
-const (
-	memoryAmple int32 = iota
-	memoryTight       // tighten may set a limit
-	memoryEnded       // the script has ended: the limit is what it was before
-)
 
 // memoryUse is the memory of the process: in heap objects, live or not, and mapped
 // from the operating system.
@@ -392,41 +381,25 @@ func (m *ScriptMemory) read() memoryUse {
 
 // tighten sets the memory limit of the garbage collector when a script has taken
 // much memory: the collector then frees the garbage of a single step, such as the
-// copies of a growing table, within the step. Any goroutine may call it. A limit
-// that the embedding program, or another server in it, has set is kept.
+// copies of a growing table, within the step. A limit that the embedding program, or
+// another server in it, has set is kept.
 func (m *ScriptMemory) tighten(mapped uint64, stored int64) {
 	if mapped <= m.base.Mapped+m.limit/8 {
 		return
 	}
-	m.stage.CompareAndSwap(memoryAmple, memoryTight)
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	limit := int64(m.base.Mapped+m.limit/2) + max(stored, 0)
-	if now := debug.SetMemoryLimit(-1); m.stage.Load() == memoryTight && (now == math.MaxInt64 || now == m.tightened && limit > now+int64(m.limit/16)) {
+	if now := debug.SetMemoryLimit(-1); now == math.MaxInt64 || now == m.tightened && limit > now+int64(m.limit/16) {
 		debug.SetMemoryLimit(limit)
 		m.tightened = limit
 	}
 }
 
-// Tick is called by another goroutine each millisecond while a script runs, also
-// within a step.
-func (sc *scripting) Tick() {
-	if m := sc.watched.Load(); m != nil {
-		m.tighten(ReadMemory().Mapped, 0)
-	}
-}
-
 // End is called when the script has ended.
 func (m *ScriptMemory) End() {
-	if m.stage.CompareAndSwap(memoryAmple, memoryEnded) {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.stage.Store(memoryEnded)
 	if m.tightened != 0 && debug.SetMemoryLimit(-1) == m.tightened {
 		debug.SetMemoryLimit(math.MaxInt64)
 	}
+	m.tightened = 0
 }
 
 // yieldLock releases the lock to its waiters, and takes it again. In between no
@@ -659,5 +632,5 @@ type Function struct {
 	Name        string
 	Description *string
 	Flags       ScriptFlags
-	Compiled    *lua.LFunction
+	Compiled    *lua.Function
 }

@@ -91,7 +91,7 @@ func packages() []pkg {
 		},
 		{
 			"server/internal/commands/scripting", "EVAL, FCALL, function libraries",
-			"protocol server/internal/base/... server/internal/engine server/internal/lua/... server/internal/values/keyspace server/rdb github.com/yuin/gopher-lua",
+			"protocol server/internal/base/... server/internal/engine server/internal/lua/... server/internal/values/keyspace server/rdb",
 			"scripts call commands through the engine, as clients do",
 		},
 		{
@@ -131,7 +131,7 @@ func packages() []pkg {
 		},
 		{
 			"server/internal/engine", "the lock, turns, commit, dispatch, sessions",
-			"protocol server/archive server/internal/base/... server/internal/engine/... server/internal/lua/script server/internal/peers/remote server/internal/values/... server/rdb zset github.com/yuin/gopher-lua github.com/zeebo/xxh3 golang.org/x/sys",
+			"protocol server/archive server/internal/base/... server/internal/engine/... server/internal/lua server/internal/lua/script server/internal/peers/remote server/internal/values/... server/rdb zset github.com/zeebo/xxh3 golang.org/x/sys",
 			"the engine executes commands and has none: the packages with handlers are above it",
 		},
 		{
@@ -185,18 +185,23 @@ func packages() []pkg {
 			"a syntax and the form of a request: connections are above it",
 		},
 		{
-			"server/internal/lua/script", "the Lua interpreter within limits",
-			"server/internal/lua/compiler server/internal/lua/conv github.com/yuin/gopher-lua -net -os -io -log/slog",
+			"server/internal/lua/script", "the Lua machine within limits, with Redis's libraries",
+			"server/internal/lua server/internal/lua/compiler server/internal/lua/conv -net -os -io -log/slog",
 			"a language: it knows nothing of commands, keys or files, and gives scripts no way to them",
 		},
 		{
-			"server/internal/lua/compiler", "Lua sources to code of that interpreter",
-			"server/internal/lua/conv github.com/yuin/gopher-lua -net -os -io -log/slog",
+			"server/internal/lua/compiler", "Lua sources to code of that machine",
+			"server/internal/lua server/internal/lua/conv -net -os -io -log/slog",
 			"sources to code: what runs the code, with its libraries, is above it",
 		},
 		{
+			"server/internal/lua", "values and the machine of Lua 5.1",
+			"server/internal/lua/conv -net -os -io -log/slog",
+			"a machine: sources, libraries and limits are above it",
+		},
+		{
 			"server/internal/lua/conv", "numbers and strings as Lua converts them",
-			"github.com/yuin/gopher-lua -net -os -io -log/slog",
+			"-net -os -io -log/slog",
 			"an algorithm on numbers and strings",
 		},
 		{

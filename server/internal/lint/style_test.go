@@ -76,6 +76,10 @@ func TestText(t *testing.T) {
 	})
 }
 
+// immutable is the file whose variables are values of Lua, which nothing changes, and what they refer to, which
+// has an address: constants that Go cannot express.
+const immutable = "server/internal/lua/value.go"
+
 // TestStyle rejects undocumented exports, init functions, package variables, packages without a
 // doc.go, and names in comments that do not exist.
 func TestStyle(t *testing.T) {
@@ -97,6 +101,9 @@ func TestStyle(t *testing.T) {
 		}
 		for _, d := range f.Decls {
 			for _, complaint := range judgeDecl(d) {
+				if name == immutable && strings.Contains(complaint, "is a variable of the package") {
+					continue
+				}
 				p := fset.Position(d.Pos())
 				t.Errorf("%s:%d: %s", name, p.Line, complaint)
 			}

@@ -7,11 +7,10 @@ import (
 	"strings"
 	"time"
 
-	lua "github.com/yuin/gopher-lua"
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/base/glob"
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/lua/conv"
+	"github.com/zsetd/zsetd/server/internal/lua"
 	"github.com/zsetd/zsetd/server/internal/lua/script"
 	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 )
@@ -154,7 +153,6 @@ func functionState(srv *engine.Engine) *script.State {
 // newFunctionState returns a machine for functions. It needs no lock.
 func newFunctionState(srv *engine.Engine) *script.State {
 	state := script.New()
-	state.Beat = srv.Scripting.Tick
 	seal(srv, state, false)
 	return state
 }
@@ -174,14 +172,14 @@ func loaderOf(srv *engine.Engine) *loader {
 }
 
 // globals returns the globals of a library while it registers its functions.
-func (d *loader) globals() *lua.LTable {
-	globals := d.state.Table()
+func (d *loader) globals() *lua.Table {
+	globals := lua.NewTable(0, 2)
 	for _, name := range []string{"redis", "server"} {
 		a := &api{srv: d.srv, state: d.state, valkey: name == "server"}
-		register := func(L *lua.LState) int { return d.registerFunction(a, L) }
-		t := d.state.Library(map[string]lua.LGFunction{"register_function": register, "log": a.log})
-		a.constants(t)
-		globals.RawSetString(name, d.state.Guarded(t, true))
+		register := func(_ *lua.Machine, args lua.Args) (int, *lua.Error) { return d.registerFunction(a, args) }
+		t := script.Library(append(constants(), script.Function("register_function", register), script.Function("log", a.log))...)
+		d.state.Strict(t)
+		globals.SetText(nil, name, t.Value())
 	}
 	return globals
 }
@@ -243,7 +241,7 @@ func (d *loader) compile(c *engine.Call, code string, libraryTaken func(name str
 		return nil, "Library '" + name + "' already exists"
 	}
 	l = &engine.Library{Name: name, Code: code, Functions: map[string]*engine.Function{}}
-	var fn *lua.LFunction
+	var fn *lua.Function
 	var err error
 	if c != nil {
 		fn, err = compileScript(c, d.state, &engine.ScriptRun{Name: name}, code[skip:], "user_function")
@@ -278,7 +276,7 @@ func (d *loader) limit() (end func()) {
 	watch := engine.StartWatch()
 	var memory engine.ScriptMemory
 	memory.BeginWithoutKeys(d.limits.Memory)
-	d.state.Interrupt = func() *lua.LTable {
+	d.state.Interrupt = func() *lua.Table {
 		if memory.Outgrown() {
 			return engine.ErrorTable(d.state, "ERR not enough memory", false)
 		}
@@ -294,7 +292,7 @@ func (d *loader) limit() (end func()) {
 }
 
 // register runs the code of a library, which registers its functions.
-func (d *loader) register(fn *lua.LFunction, l *engine.Library) (wrong string) {
+func (d *loader) register(fn *lua.Function, l *engine.Library) (wrong string) {
 	end := d.limit()
 	d.state.SetGlobals(d.globals())
 	d.library = l
@@ -308,9 +306,9 @@ func (d *loader) register(fn *lua.LFunction, l *engine.Library) (wrong string) {
 		return ""
 	}
 	msg := ""
-	if t, ok := failed.Value.(*lua.LTable); ok {
+	if t := failed.Value.Table(); t != nil {
 		msg, _ = errorOf(t)
-	} else if text, ok := conv.ToString(failed.Value); ok {
+	} else if text, ok := lua.ToText(failed.Value); ok {
 		msg = "ERR " + text
 	}
 	if text := strings.TrimPrefix(msg, "ERR "); d.limits.Valkey && (text == errFunctionName || text == errFunctionExists) {
@@ -320,93 +318,97 @@ func (d *loader) register(fn *lua.LFunction, l *engine.Library) (wrong string) {
 }
 
 // registerFunction is redis.register_function.
-func (d *loader) registerFunction(a *api, L *lua.LState) int {
+func (d *loader) registerFunction(a *api, args lua.Args) (int, *lua.Error) {
 	l := d.library
 	if l == nil {
-		a.fail(L, a.name()+".register_function can only be called on FUNCTION LOAD command")
+		return a.fail(a.name() + ".register_function can only be called on FUNCTION LOAD command")
 	}
 	f := &engine.Function{}
-	switch L.GetTop() {
+	switch args.Len() {
 	case 1:
-		a.namedArguments(L, f)
-	case 2:
-		name, ok := conv.ToString(L.Get(1))
-		if !ok {
-			a.fail(L, "first argument to "+a.name()+".register_function must be a string")
+		if wrong := namedArguments(a.name()+".register_function", args.At(1), f); wrong != "" {
+			return a.fail(wrong)
 		}
-		fn, ok := L.Get(2).(*lua.LFunction)
+	case 2:
+		name, ok := lua.ToText(args.At(1))
 		if !ok {
-			a.fail(L, "second argument to "+a.name()+".register_function must be a function")
+			return a.fail("first argument to " + a.name() + ".register_function must be a string")
+		}
+		fn := args.At(2).Function()
+		if fn == nil {
+			return a.fail("second argument to " + a.name() + ".register_function must be a function")
 		}
 		f.Name, f.Compiled = name, fn
 	default:
-		a.fail(L, "wrong number of arguments to "+a.name()+".register_function")
+		return a.fail("wrong number of arguments to " + a.name() + ".register_function")
 	}
 	if !functionName(f.Name) {
 		wrong := errLibraryName
 		if d.limits.Valkey {
 			wrong = errFunctionName
 		}
-		a.fail(L, wrong)
+		return a.fail(wrong)
 	}
 	if l.Functions[f.Name] != nil {
-		a.fail(L, errFunctionExists)
+		return a.fail(errFunctionExists)
 	}
 	l.Functions[f.Name] = f
-	return 0
+	return 0, nil
 }
 
-func (a *api) namedArguments(L *lua.LState, f *engine.Function) {
-	t, ok := L.Get(1).(*lua.LTable)
-	if !ok {
-		a.fail(L, "calling "+a.name()+".register_function with a single argument is only applicable to Lua table (representing named arguments).")
+// namedArguments reads the fields of the argument of a function; wrong is an error.
+func namedArguments(function string, v lua.Value, f *engine.Function) (wrong string) {
+	t := v.Table()
+	if t == nil {
+		return "calling " + function + " with a single argument is only applicable to Lua table (representing named arguments)."
 	}
 	named := false
-	for k, v := t.Next(lua.LNil); k != lua.LNil; k, v = t.Next(k) {
-		key, ok := conv.ToString(k)
+	for k, v, at := t.Entry(0); !k.IsNil(); k, v, at = t.Entry(at) {
+		key, ok := lua.ToText(k)
 		if !ok {
-			a.fail(L, "named argument key given to "+a.name()+".register_function is not a string")
+			return "named argument key given to " + function + " is not a string"
 		}
 		switch strings.ToLower(key) {
 		case "function_name":
-			if f.Name, named = conv.ToString(v); !named {
-				a.fail(L, "function_name argument given to "+a.name()+".register_function must be a string")
+			if f.Name, named = lua.ToText(v); !named {
+				return "function_name argument given to " + function + " must be a string"
 			}
 		case "description":
-			text, ok := conv.ToString(v)
+			text, ok := lua.ToText(v)
 			if !ok {
-				a.fail(L, "description argument given to "+a.name()+".register_function must be a string")
+				return "description argument given to " + function + " must be a string"
 			}
 			f.Description = &text
 		case "callback":
-			fn, ok := v.(*lua.LFunction)
-			if !ok {
-				a.fail(L, "callback argument given to "+a.name()+".register_function must be a function")
+			fn := v.Function()
+			if fn == nil {
+				return "callback argument given to " + function + " must be a function"
 			}
 			f.Compiled = fn
 		case "flags":
-			flags, ok := v.(*lua.LTable)
-			if !ok {
-				a.fail(L, "flags argument to "+a.name()+".register_function must be a table representing function flags")
+			flags := v.Table()
+			if flags == nil {
+				return "flags argument to " + function + " must be a table representing function flags"
 			}
-			for i := 1; flags.RawGetInt(i) != lua.LNil; i++ {
-				name, _ := conv.ToString(flags.RawGetInt(i))
+			for i := 1; !flags.GetInt(i).IsNil(); i++ {
+				name, _ := lua.ToText(flags.GetInt(i))
 				flag := scriptFlagNamed(strings.ToLower(name))
 				if flag == 0 {
-					a.fail(L, "unknown flag given")
+					return "unknown flag given"
 				}
 				f.Flags |= flag
 			}
 		default:
-			a.fail(L, "unknown argument given to "+a.name()+".register_function")
+			return "unknown argument given to " + function
 		}
 	}
 	if !named {
-		a.fail(L, a.name()+".register_function must get a function name argument")
+		return function + " must get a function name argument"
 	}
 	if f.Compiled == nil {
-		a.fail(L, a.name()+".register_function must get a callback argument")
+		return function + " must get a callback argument"
 	}
+	return ""
 }
 
 // link adds a library and its functions to the tables.

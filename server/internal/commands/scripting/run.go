@@ -2,12 +2,10 @@ package scripting
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
-	lua "github.com/yuin/gopher-lua"
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/lua/conv"
+	"github.com/zsetd/zsetd/server/internal/lua"
 	"github.com/zsetd/zsetd/server/internal/lua/script"
 )
 
@@ -19,12 +17,12 @@ type luaReply struct {
 	work  int  // values since the last call of interrupt
 	bytes int  // bytes of strings since then
 	start int  // start of the reply in the client's output queue
-	ended *lua.LTable
+	ended *lua.Table
 }
 
 // runScript runs a function for a command, and replies its result. keys and args
 // are globals of a script, and arguments of a function.
-func runScript(c *engine.Call, state *script.State, fn *lua.LFunction, r *engine.ScriptRun, keys, args [][]byte) {
+func runScript(c *engine.Call, state *script.State, fn *lua.Function, r *engine.ScriptRun, keys, args [][]byte) {
 	srv := c.Engine
 	sc := &srv.Scripting
 	if sc.Running != nil { // only with DEBUG SET-DISABLE-DENY-SCRIPTS
@@ -65,8 +63,8 @@ func runScript(c *engine.Call, state *script.State, fn *lua.LFunction, r *engine
 	sc.Begin(r)
 	defer srv.EndScript(r)
 	state.Running, state.Interrupt = true, r.Interrupt
-	k, a := stringTable(state, keys), stringTable(state, args)
-	var result lua.LValue
+	k, a := stringTable(state, keys).Value(), stringTable(state, args).Value()
+	var result lua.Value
 	var failed *script.Error
 	if r.Eval {
 		state.SetGlobal("KEYS", k)
@@ -82,7 +80,7 @@ func runScript(c *engine.Call, state *script.State, fn *lua.LFunction, r *engine
 	w := luaReply{c: c, run: r, resp3: s.Out.Version() == 3, start: c.Reply.Len()}
 	if w.value(result, 2); w.ended != nil && !c.Reply.Over() {
 		c.Reply.Truncate(w.start)
-		scriptFailed(c, r, &script.Error{Value: w.ended})
+		scriptFailed(c, r, &script.Error{Value: w.ended.Value()})
 	}
 }
 
@@ -93,7 +91,7 @@ func attach(r *engine.ScriptRun, c *engine.Call, state *script.State) {
 
 // compileScript compiles a source for a command. It can be interrupted like the
 // script itself, because compiling 100 MB takes seconds.
-func compileScript(c *engine.Call, state *script.State, r *engine.ScriptRun, source, chunk string) (*lua.LFunction, error) {
+func compileScript(c *engine.Call, state *script.State, r *engine.ScriptRun, source, chunk string) (*lua.Function, error) {
 	sc := &c.Engine.Scripting
 	if sc.Running != nil { // see runScript
 		return state.Compile(source, chunk)
@@ -106,10 +104,10 @@ func compileScript(c *engine.Call, state *script.State, r *engine.ScriptRun, sou
 }
 
 // stringTable makes a table of arguments.
-func stringTable(state *script.State, args [][]byte) *lua.LTable {
-	t := state.L.CreateTable(len(args), 0)
-	for _, a := range args {
-		t.Append(lua.LString(a))
+func stringTable(state *script.State, args [][]byte) *lua.Table {
+	t := lua.NewTable(len(args), 0)
+	for i, a := range args {
+		t.SetInt(state.Machine(), i+1, lua.Bytes(a))
 	}
 	return t
 }
@@ -128,16 +126,11 @@ func scriptSession(srv *engine.Engine) *engine.Session {
 
 // scriptFailed replies the error that a script has raised.
 func scriptFailed(c *engine.Call, r *engine.ScriptRun, failed *script.Error) {
-	t, ok := failed.Value.(*lua.LTable)
 	var msg string
-	if !ok {
-		text, isText := conv.ToString(failed.Value)
-		if !isText {
-			text = luaText(failed.Value)
-		}
-		msg = "ERR " + text
-	} else {
+	if t := failed.Value.Table(); t != nil {
 		msg, c.Counted = errorOf(t)
+	} else {
+		msg = "ERR " + lua.Display(failed.Value)
 	}
 	c.Invented = true
 	msg, _, _ = strings.Cut(msg, "\x00")
@@ -147,27 +140,14 @@ func scriptFailed(c *engine.Call, r *engine.ScriptRun, failed *script.Error) {
 	c.Reply.Error(cText(msg))
 }
 
-// luaText returns the result of tostring for a value other than a string.
-func luaText(v lua.LValue) string {
-	switch v := v.(type) {
-	case *lua.LNilType:
-		return "nil"
-	case lua.LBool:
-		return strconv.FormatBool(bool(v))
-	}
-	return v.String()
-}
-
 // errorOf returns the message of an error table, and whether the error was counted
 // with the command that has raised it.
-func errorOf(t *lua.LTable) (msg string, counted bool) {
-	if s, ok := conv.ToString(t.RawGetString("err")); ok {
-		msg = s
-	} else {
+func errorOf(t *lua.Table) (msg string, counted bool) {
+	msg, ok := lua.ToText(t.GetText("err"))
+	if !ok {
 		msg = "ERR unknown error"
 	}
-	b, ok := t.RawGetString("ignore_error_stats_update").(lua.LBool)
-	return msg, ok && bool(b)
+	return msg, t.GetText("ignore_error_stats_update") == lua.True
 }
 
 // cText returns s as C would print it on a line.

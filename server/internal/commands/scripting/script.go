@@ -170,7 +170,6 @@ func evalState(srv *engine.Engine) *script.State {
 	sc := &srv.Scripting
 	if sc.State == nil {
 		sc.State = script.New()
-		sc.State.Beat = sc.Tick
 		seal(srv, sc.State, true)
 	}
 	return sc.State
@@ -200,7 +199,7 @@ func loadScript(c *engine.Call, source []byte, eval bool) *engine.EvalScript {
 	run := &engine.ScriptRun{Name: name, Eval: true}
 	fn, err := compileScript(c, state, run, text[skip:], "user_script")
 	if ended, ok := errors.AsType[*script.Interrupted](err); ok {
-		scriptFailed(c, run, &script.Error{Value: ended.Value})
+		scriptFailed(c, run, &script.Error{Value: ended.Value.Value()})
 		return nil
 	}
 	if err != nil {

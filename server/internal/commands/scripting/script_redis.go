@@ -10,11 +10,10 @@ import (
 	"strconv"
 	"strings"
 
-	lua "github.com/yuin/gopher-lua"
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/base/process"
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/lua/conv"
+	"github.com/zsetd/zsetd/server/internal/lua"
 	"github.com/zsetd/zsetd/server/internal/lua/script"
 )
 
@@ -47,39 +46,46 @@ func (a *api) ofValkey() bool { return a.valkey || a.srv.Config.Valkey() }
 // seal makes both tables visible to scripts. Scripts have some more entries than functions.
 func seal(srv *engine.Engine, state *script.State, eval bool) {
 	redis, server := &api{srv: srv, state: state}, &api{srv: srv, state: state, valkey: true}
+	state.Panicked = func(value any) any { return commandPanic(srv, value) }
 	state.Seal(redis.library(eval), server.library(eval), eval)
 }
 
-// library returns the table.
-func (a *api) library(eval bool) *lua.LTable {
-	functions := map[string]lua.LGFunction{
-		"call": func(L *lua.LState) int { return a.call(L, true) }, "pcall": func(L *lua.LState) int { return a.call(L, false) },
-		"sha1hex": a.sha1hex, "error_reply": a.errorReply, "status_reply": a.statusReply, "setresp": a.setresp,
-		"set_repl": a.setRepl, "acl_check_cmd": a.aclCheckCmd, "log": a.log,
+// commandPanic returns what a panic within a command is to become; nil if no command runs.
+func commandPanic(srv *engine.Engine, value any) any {
+	if r := srv.Scripting.Running; r == nil || !r.Calling {
+		return nil
 	}
-	if eval {
-		functions["breakpoint"] = a.returnFalse
-		functions["debug"] = func(*lua.LState) int { return 0 }
-		functions["replicate_commands"] = func(L *lua.LState) int {
-			L.Push(lua.LTrue)
-			return 1
-		}
-	}
-	t := a.state.Library(functions)
-	a.constants(t)
-	for name, n := range map[string]int{"REPL_NONE": 0, "REPL_AOF": 1, "REPL_SLAVE": 2, "REPL_REPLICA": 2, "REPL_ALL": 3} {
-		t.RawSetString(name, lua.LNumber(n))
-	}
-	return t
+	return &engine.ScriptPanic{Value: value, Stack: debug.Stack(), Command: srv.Scripting.Session.Call.ForLog()}
 }
 
-// constants adds the constants of redis, which exist also while a library is
-// loaded.
-func (a *api) constants(t *lua.LTable) {
-	for i, name := range []string{"LOG_DEBUG", "LOG_VERBOSE", "LOG_NOTICE", "LOG_WARNING"} {
-		t.RawSetString(name, lua.LNumber(i))
+// library returns the table.
+func (a *api) library(eval bool) *lua.Table {
+	functions := []script.Entry{
+		script.Function("call", func(vm *lua.Machine, args lua.Args) (int, *lua.Error) { return a.call(vm, args, true) }),
+		script.Function("pcall", func(vm *lua.Machine, args lua.Args) (int, *lua.Error) { return a.call(vm, args, false) }),
+		script.Function("log", a.log), script.Function("setresp", a.setresp), script.Function("sha1hex", a.sha1hex),
+		script.Function("error_reply", a.errorReply), script.Function("status_reply", a.statusReply),
+		script.Function("set_repl", a.setRepl), script.Function("acl_check_cmd", a.aclCheckCmd),
 	}
-	t.RawSetString("REDIS_VERSION", lua.LString(process.RedisVersion))
+	if eval {
+		functions = append(functions,
+			script.Function("breakpoint", func(_ *lua.Machine, args lua.Args) (int, *lua.Error) { return args.Return(lua.False) }), // there is no debugger
+			script.Function("debug", func(*lua.Machine, lua.Args) (int, *lua.Error) { return 0, nil }),
+			script.Function("replicate_commands", func(_ *lua.Machine, args lua.Args) (int, *lua.Error) { return args.Return(lua.True) }),
+		)
+	}
+	functions = append(functions, constants()...)
+	for i, name := range []string{"REPL_NONE", "REPL_AOF", "REPL_SLAVE", "REPL_ALL"} {
+		functions = append(functions, script.Entry{Name: name, Value: lua.Number(float64(i))})
+	}
+	return script.Library(append(functions, script.Entry{Name: "REPL_REPLICA", Value: lua.Number(2)})...)
+}
+
+// constants returns the constants of redis, which exist also while a library is loaded.
+func constants() (list []script.Entry) {
+	for i, name := range []string{"LOG_DEBUG", "LOG_VERBOSE", "LOG_NOTICE", "LOG_WARNING"} {
+		list = append(list, script.Entry{Name: name, Value: lua.Number(float64(i))})
+	}
 	n := 0
 	for part := range strings.SplitSeq(process.RedisVersion, ".") {
 		d, err := strconv.Atoi(part)
@@ -88,34 +94,24 @@ func (a *api) constants(t *lua.LTable) {
 		}
 		n = n<<8 | d
 	}
-	t.RawSetString("REDIS_VERSION_NUM", lua.LNumber(n))
+	return append(list, script.Entry{Name: "REDIS_VERSION_NUM", Value: lua.Number(float64(n))},
+		script.Entry{Name: "REDIS_VERSION", Value: lua.Text(process.RedisVersion)})
 }
 
-// returnFalse is a function that returns false: there is no debugger.
-func (a *api) returnFalse(L *lua.LState) int {
-	L.Push(lua.LFalse)
-	return 1
+// fail returns an error, which scripts see as a table.
+func (a *api) fail(msg string) (int, *lua.Error) {
+	return 0, a.state.Machine().Throw(engine.ErrorTable(a.state, "ERR "+msg, false).Value())
 }
 
-// fail raises an error, which scripts see as a table.
-func (a *api) fail(L *lua.LState, msg string) {
-	a.state.Throw(L, engine.ErrorTable(a.state, "ERR "+msg, false))
-}
-
-// run returns the running script; without one it raises an error about the function
-// name.
-func (a *api) run(L *lua.LState, name string) *engine.ScriptRun {
-	r := a.srv.Scripting.Running
-	if r == nil {
-		a.fail(L, name+" can only be called inside a script invocation")
-	}
-	return r
+// outside returns the error of a function that is called while no script runs.
+func (a *api) outside(name string) (int, *lua.Error) {
+	return a.fail(name + " can only be called inside a script invocation")
 }
 
 // arguments returns the arguments as a command, valid until the next call of it. The
 // caller clears a.argv after use, which would retain strings of the script.
-func (a *api) arguments(L *lua.LState) (argv [][]byte, wrong string) {
-	n := L.GetTop()
+func (a *api) arguments(args lua.Args) (argv [][]byte, wrong string) {
+	n := args.Len()
 	switch {
 	case n > 0:
 	case a.ofValkey():
@@ -129,15 +125,14 @@ func (a *api) arguments(L *lua.LState) (argv [][]byte, wrong string) {
 		argv = make([][]byte, n)
 	}
 	for i := range argv {
-		switch v := L.Get(i + 1).(type) {
-		case lua.LString:
-			argv[i] = protocol.BytesOf(string(v))
-		case lua.LNumber:
-			argv[i] = a.number(float64(v))
-		default:
-			if a.ofValkey() {
-				return nil, "Command arguments must be strings or integers"
-			}
+		v := args.At(i + 1)
+		if s, ok := v.Str(); ok {
+			argv[i] = protocol.BytesOf(s)
+		} else if f, ok := v.Number(); ok {
+			argv[i] = a.number(f)
+		} else if a.ofValkey() {
+			return nil, "Command arguments must be strings or integers"
+		} else {
 			return nil, "Lua redis lib command arguments must be strings or integers"
 		}
 	}
@@ -161,29 +156,41 @@ func (a *api) number(x float64) []byte {
 	return a.numbers[at:len(a.numbers):len(a.numbers)]
 }
 
-func (a *api) call(L *lua.LState, raise bool) int {
+func (a *api) call(vm *lua.Machine, args lua.Args, raise bool) (int, *lua.Error) {
 	r := a.srv.Scripting.Running
 	if r == nil {
-		a.fail(L, a.name()+".call/pcall can only be called inside a script invocation")
+		return a.outside(a.name() + ".call/pcall")
 	}
-	a.state.Spend(L, 10)
-	argv, wrong := a.arguments(L)
-	var result lua.LValue
+	if err := vm.Tick(10); err != nil {
+		return 0, err
+	}
+	argv, wrong := a.arguments(args)
+	var result lua.Value
 	bad := true
 	if wrong != "" {
-		result = engine.ErrorTable(a.state, "ERR "+wrong, false)
-	} else if reply, failed := a.callSafely(r, argv); failed != "" {
-		result = engine.ErrorTable(a.state, a.refusal(failed), true)
+		result = engine.ErrorTable(a.state, "ERR "+wrong, false).Value()
+	} else if reply, failed := a.runCommand(r, argv); failed != "" {
+		result = engine.ErrorTable(a.state, a.refusal(failed), true).Value()
 	} else {
 		bad = reply[0] == '-'
-		result, _ = luaValue(a.state, L, reply)
+		d := decoder{vm: vm, rest: reply}
+		if result = d.value(); d.err != nil {
+			return 0, d.err
+		}
 	}
-	clear(a.argv[:])
+	clear(a.argv[:min(len(argv), len(a.argv))])
 	if bad && raise {
-		a.state.Throw(L, result)
+		return 0, vm.Throw(result)
 	}
-	L.Push(result)
-	return 1
+	return args.Return(result)
+}
+
+// runCommand runs a command. While it runs, a panic is its own: see commandPanic.
+func (a *api) runCommand(r *engine.ScriptRun, argv [][]byte) (reply []byte, failed string) {
+	r.Calling = true
+	reply, failed = r.Call(argv)
+	r.Calling = false
+	return reply, failed
 }
 
 // refusal returns the error of a command that is refused, in the words of the table.
@@ -200,32 +207,21 @@ func (a *api) refusal(failed string) string {
 	return failed
 }
 
-// callSafely prevents scripts from catching the panic of a command.
-func (a *api) callSafely(r *engine.ScriptRun, argv [][]byte) (reply []byte, failed string) {
-	defer func() {
-		if p := recover(); p != nil {
-			bug := &engine.ScriptPanic{Value: p, Stack: debug.Stack(), Command: r.Engine.Scripting.Session.Call.ForLog()}
-			a.state.Bug(bug)
-			panic(bug)
-		}
-	}()
-	return r.Call(argv)
-}
-
-func (a *api) sha1hex(L *lua.LState) int {
-	if L.GetTop() != 1 {
-		a.fail(L, "wrong number of arguments")
+func (a *api) sha1hex(vm *lua.Machine, args lua.Args) (int, *lua.Error) {
+	if args.Len() != 1 {
+		return a.fail("wrong number of arguments")
 	}
-	s, _ := conv.ToString(L.Get(1))
+	s, _ := lua.ToText(args.At(1))
 	sum := sha1.New()
 	for b := protocol.BytesOf(s); len(b) > 0; {
-		n := min(len(b), 1<<20)
+		n := min(len(b), 1<<18)
 		sum.Write(b[:n])
 		b = b[n:]
-		a.state.Spend(L, n>>6)
+		if err := vm.Tick(n >> 6); err != nil {
+			return 0, err
+		}
 	}
-	L.Push(lua.LString(hex.EncodeToString(sum.Sum(nil))))
-	return 1
+	return args.Return(lua.Text(hex.EncodeToString(sum.Sum(nil))))
 }
 
 func sha1Of(b []byte) string {
@@ -233,94 +229,100 @@ func sha1Of(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func (a *api) errorReply(L *lua.LState) int {
-	s, ok := L.Get(1).(lua.LString)
-	if L.GetTop() != 1 || !ok {
-		L.Push(engine.ErrorTable(a.state, "ERR wrong number or type of arguments", false))
-		return 1
+func (a *api) errorReply(_ *lua.Machine, args lua.Args) (int, *lua.Error) {
+	s, ok := args.At(1).Str()
+	if args.Len() != 1 || !ok {
+		return args.Return(engine.ErrorTable(a.state, "ERR wrong number or type of arguments", false).Value())
 	}
-	L.Push(engine.ErrorTable(a.state, errorLine(cText(strings.TrimPrefix(string(s), "-"))), false))
-	return 1
+	return args.Return(engine.ErrorTable(a.state, errorLine(cText(strings.TrimPrefix(s, "-"))), false).Value())
 }
 
-func (a *api) statusReply(L *lua.LState) int {
-	s, ok := L.Get(1).(lua.LString)
-	if L.GetTop() != 1 || !ok {
-		L.Push(engine.ErrorTable(a.state, "ERR wrong number or type of arguments", false))
-		return 1
+func (a *api) statusReply(vm *lua.Machine, args lua.Args) (int, *lua.Error) {
+	if _, ok := args.At(1).Str(); args.Len() != 1 || !ok {
+		return args.Return(engine.ErrorTable(a.state, "ERR wrong number or type of arguments", false).Value())
 	}
-	t := a.state.L.CreateTable(0, 1)
-	t.RawSetString("ok", s)
-	L.Push(t)
-	return 1
+	t := lua.NewTable(0, 1)
+	t.SetText(vm, "ok", args.At(1))
+	return args.Return(t.Value())
 }
 
-func (a *api) setresp(L *lua.LState) int {
-	a.run(L, a.name()+".setresp")
-	if L.GetTop() != 1 {
-		a.fail(L, a.name()+".setresp() requires one argument.")
+func (a *api) setresp(_ *lua.Machine, args lua.Args) (int, *lua.Error) {
+	if a.srv.Scripting.Running == nil {
+		return a.outside(a.name() + ".setresp")
 	}
-	f, _ := conv.ToNumber(L.Get(1))
-	switch int32(truncate(f)) {
-	case 2:
-		a.srv.Scripting.Session.Out.SetVersion(2)
-	case 3:
-		a.srv.Scripting.Session.Out.SetVersion(3)
-	default:
-		a.fail(L, "RESP version must be 2 or 3.")
+	if args.Len() != 1 {
+		return a.fail(a.name() + ".setresp() requires one argument.")
 	}
-	return 0
+	f, _ := lua.ToNumber(args.At(1))
+	version := toInt(f)
+	if version != 2 && version != 3 {
+		return a.fail("RESP version must be 2 or 3.")
+	}
+	a.srv.Scripting.Session.Out.SetVersion(int(version))
+	return 0, nil
 }
 
 // setRepl validates its argument and has no effect: replication of single commands
 // follows from effects here.
-func (a *api) setRepl(L *lua.LState) int {
-	a.run(L, a.name()+".set_repl")
-	if L.GetTop() != 1 {
-		a.fail(L, a.name()+".set_repl() requires one argument.")
+func (a *api) setRepl(_ *lua.Machine, args lua.Args) (int, *lua.Error) {
+	if a.srv.Scripting.Running == nil {
+		return a.outside(a.name() + ".set_repl")
 	}
-	f, _ := conv.ToNumber(L.Get(1))
-	if int32(truncate(f))&^3 != 0 {
-		a.fail(L, "Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.")
+	if args.Len() != 1 {
+		return a.fail(a.name() + ".set_repl() requires one argument.")
 	}
-	return 0
+	f, _ := lua.ToNumber(args.At(1))
+	if toInt(f)&^3 != 0 {
+		return a.fail("Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.")
+	}
+	return 0, nil
+}
+
+// toInt converts a number to an int, as C does on amd64.
+func toInt(f float64) int32 {
+	if n := truncate(f); n == int64(int32(n)) {
+		return int32(n)
+	}
+	return math.MinInt32
 }
 
 // aclCheckCmd returns whether the user may run a command.
-func (a *api) aclCheckCmd(L *lua.LState) int {
-	r := a.run(L, a.name()+".acl_check_cmd")
+func (a *api) aclCheckCmd(_ *lua.Machine, args lua.Args) (int, *lua.Error) {
+	r := a.srv.Scripting.Running
+	if r == nil {
+		return a.outside(a.name() + ".acl_check_cmd")
+	}
 	defer clear(a.argv[:])
-	argv, wrong := a.arguments(L)
+	argv, wrong := a.arguments(args)
 	if wrong != "" {
-		a.fail(L, wrong)
+		return a.fail(wrong)
 	}
 	cmd, names := a.srv.Table.Find(argv)
 	if cmd == nil || cmd.ByArg != nil && names == 1 && len(argv) > 1 {
-		a.fail(L, "Invalid command passed to "+a.name()+".acl_check_cmd()")
+		return a.fail("Invalid command passed to " + a.name() + ".acl_check_cmd()")
 	}
 	if cmd.Run == nil || !cmd.Spec.ArityOK(len(argv)) {
-		a.fail(L, "Wrong number of args for "+a.name()+".acl_check_cmd()")
+		return a.fail("Wrong number of args for " + a.name() + ".acl_check_cmd()")
 	}
-	L.Push(lua.LBool(r.MayRun(cmd, argv)))
-	return 1
+	return args.Return(lua.Bool(r.MayRun(cmd, argv)))
 }
 
-func (a *api) log(L *lua.LState) int {
-	n := L.GetTop()
+func (a *api) log(_ *lua.Machine, args lua.Args) (int, *lua.Error) {
+	n := args.Len()
 	if n < 2 {
-		a.fail(L, a.name()+".log() requires two arguments or more.")
+		return a.fail(a.name() + ".log() requires two arguments or more.")
 	}
-	f, ok := conv.ToNumber(L.Get(1))
+	f, ok := lua.ToNumber(args.At(1))
 	if !ok {
-		a.fail(L, "First argument must be a number (log level).")
+		return a.fail("First argument must be a number (log level).")
 	}
-	level := int32(truncate(f))
+	level := toInt(f)
 	if level < 0 || level > 3 {
-		a.fail(L, "Invalid log level.")
+		return a.fail("Invalid log level.")
 	}
 	var line strings.Builder
 	for i := 2; i <= n; i++ {
-		s, ok := conv.ToString(L.Get(i))
+		s, ok := lua.ToText(args.At(i))
 		if !ok {
 			continue
 		}
@@ -331,5 +333,5 @@ func (a *api) log(L *lua.LState) int {
 	}
 	levels := [...]slog.Level{slog.LevelDebug, engine.Verbose, slog.LevelInfo, slog.LevelWarn}
 	a.srv.Log.Log(context.Background(), levels[level], line.String())
-	return 0
+	return 0, nil
 }

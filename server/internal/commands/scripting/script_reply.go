@@ -7,10 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	lua "github.com/yuin/gopher-lua"
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
-	"github.com/zsetd/zsetd/server/internal/lua/script"
+	"github.com/zsetd/zsetd/server/internal/lua"
 )
 
 // spend counts a value of so many bytes, and reports whether the script may
@@ -46,7 +45,7 @@ const luaStack = 8000
 
 // value writes a value. used is the number of values on Lua's stack in Redis by
 // then.
-func (w *luaReply) value(v lua.LValue, used int) {
+func (w *luaReply) value(v lua.Value, used int) {
 	r := w.c.Reply
 	if used+4 > luaStack {
 		r.Error("ERR reached lua stack limit")
@@ -55,24 +54,25 @@ func (w *luaReply) value(v lua.LValue, used int) {
 	if !w.spend(0) {
 		return
 	}
-	switch v := v.(type) {
-	case lua.LString:
-		if w.spend(len(v)) {
-			r.BulkString(string(v))
+	switch v.Kind() {
+	case lua.KindString:
+		if s, _ := v.Str(); w.spend(len(s)) {
+			r.BulkString(s)
 		}
-	case lua.LBool:
+	case lua.KindBool:
 		switch {
 		case w.resp3:
-			r.Bool(bool(v))
-		case bool(v):
+			r.Bool(v.Truth())
+		case v.Truth():
 			r.Int(1)
 		default:
 			r.Null()
 		}
-	case lua.LNumber:
-		r.Int(truncate(float64(v)))
-	case *lua.LTable:
-		w.table(v, used)
+	case lua.KindNumber:
+		f, _ := v.Number()
+		r.Int(truncate(f))
+	case lua.KindTable:
+		w.table(v.Table(), used)
 	default:
 		r.Null()
 	}
@@ -86,173 +86,182 @@ func truncate(f float64) int64 {
 	return math.MinInt64
 }
 
-func (w *luaReply) table(t *lua.LTable, used int) {
+func (w *luaReply) table(t *lua.Table, used int) {
 	r := w.c.Reply
-	if _, ok := t.RawGetString("err").(lua.LString); ok {
+	if _, ok := t.GetText("err").Str(); ok {
 		msg, counted := errorOf(t)
 		w.c.Counted, w.c.Invented = counted, true
 		r.Error(cText(msg))
 		return
 	}
-	if s, ok := t.RawGetString("ok").(lua.LString); ok {
-		text := string(s)
-		if i := strings.IndexByte(text, 0); i >= 0 {
-			text = text[:i]
-		}
+	if text, ok := t.GetText("ok").Str(); ok {
+		text, _, _ = strings.Cut(text, "\x00")
 		r.Status(text)
 		return
 	}
-	if f, ok := t.RawGetString("double").(lua.LNumber); ok {
-		r.Double(float64(f))
+	if f, ok := t.GetText("double").Number(); ok {
+		r.Double(f)
 		return
 	}
-	if s, ok := t.RawGetString("big_number").(lua.LString); ok {
-		r.BigNumber(strings.NewReplacer("\r", " ", "\n", " ").Replace(string(s)))
+	if s, ok := t.GetText("big_number").Str(); ok {
+		r.BigNumber(strings.NewReplacer("\r", " ", "\n", " ").Replace(s))
 		return
 	}
-	if v, ok := t.RawGetString("verbatim_string").(*lua.LTable); ok {
-		format, ok1 := v.RawGetString("format").(lua.LString)
-		text, ok2 := v.RawGetString("string").(lua.LString)
+	if v := t.GetText("verbatim_string").Table(); v != nil {
+		format, ok1 := v.GetText("format").Str()
+		text, ok2 := v.GetText("string").Str()
 		if ok1 && ok2 {
-			r.Verbatim((string(format) + "   ")[:3], string(text))
+			r.Verbatim((format + "   ")[:3], text)
 			return
 		}
 	}
-	if m, ok := t.RawGetString("map").(*lua.LTable); ok {
-		n := 0
-		for k, _ := m.Next(lua.LNil); k != lua.LNil; k, _ = m.Next(k) {
-			n++
-		}
-		r.Map(n)
-		for k, v := m.Next(lua.LNil); k != lua.LNil; k, v = m.Next(k) {
+	if m := t.GetText("map").Table(); m != nil {
+		r.Map(fields(m))
+		for k, v, at := m.Entry(0); !k.IsNil(); k, v, at = m.Entry(at) {
 			w.value(k, used+4)
 			w.value(v, used+3)
 		}
 		return
 	}
-	if s, ok := t.RawGetString("set").(*lua.LTable); ok {
-		n := 0
-		for k, _ := s.Next(lua.LNil); k != lua.LNil; k, _ = s.Next(k) {
-			n++
-		}
-		r.Set(n)
-		for k, _ := s.Next(lua.LNil); k != lua.LNil; k, _ = s.Next(k) {
+	if s := t.GetText("set").Table(); s != nil {
+		r.Set(fields(s))
+		for k, _, at := s.Entry(0); !k.IsNil(); k, _, at = s.Entry(at) {
 			w.value(k, used+3)
 		}
 		return
 	}
 	n := 0
-	for t.RawGetInt(n+1) != lua.LNil {
+	for !t.GetInt(n + 1).IsNil() {
 		n++
 	}
 	r.Array(n)
 	for i := 1; i <= n; i++ {
-		w.value(t.RawGetInt(i), used+1)
+		w.value(t.GetInt(i), used+1)
 	}
 }
 
-// maxPrealloc is the number of elements that the table of a reply is allocated for at
-// once, so that the memory of larger ones is requested step by step.
-const maxPrealloc = 1 << 20
+// fields returns the number of fields of a table.
+func fields(t *lua.Table) (n int) {
+	for k, _, at := t.Entry(0); !k.IsNil(); k, _, at = t.Entry(at) {
+		n++
+	}
+	return n
+}
 
-// luaValue converts a reply to the value that scripts see. The reply is complete,
-// as it comes from this server; rest is the data after it. L is the coroutine that
-// has called the command: a large reply takes long, and the script may be ended
-// meanwhile.
-func luaValue(state *script.State, L *lua.LState, reply []byte) (v lua.LValue, rest []byte) {
-	state.Spend(L, 5)
-	i := bytes.IndexByte(reply, '\r')
+// decoder converts a reply to the value that scripts see, in one pass. The reply is complete,
+// as it comes from this server. A large reply takes long, and the script may be ended meanwhile.
+type decoder struct {
+	vm   *lua.Machine
+	rest []byte     // follows what is decoded
+	err  *lua.Error // ends the script
+}
+
+// line returns the kind of the next element, and the rest of its line.
+func (d *decoder) line() (kind byte, line []byte) {
+	i := bytes.IndexByte(d.rest, '\r')
 	if i < 0 {
 		panic("BUG: unterminated reply")
 	}
-	kind, line, rest := reply[0], reply[1:i], reply[i+2:]
-	number := func() int {
-		n, err := strconv.Atoi(protocol.View(line))
-		if err != nil {
-			panic("BUG: reply with an invalid length")
-		}
-		return n
+	kind, line = d.rest[0], d.rest[1:i]
+	d.rest = d.rest[i+2:]
+	return kind, line
+}
+
+// integer parses a line.
+func integer(line []byte) int64 {
+	n, err := strconv.ParseInt(protocol.View(line), 10, 64)
+	if err != nil {
+		panic("BUG: reply with an invalid integer")
 	}
-	field := func(name string, v lua.LValue) (lua.LValue, []byte) {
-		t := state.L.CreateTable(0, 1)
-		t.RawSetString(name, v)
-		return t, rest
+	return n
+}
+
+// take returns the next n bytes, and skips the end of their line.
+func (d *decoder) take(n int64) []byte {
+	b := d.rest[:n]
+	d.rest = d.rest[n+2:]
+	return b
+}
+
+// field returns a table with one field.
+func (d *decoder) field(name string, v lua.Value) lua.Value {
+	t := lua.NewTable(0, 1)
+	t.SetText(d.vm, name, v)
+	return t.Value()
+}
+
+// value decodes a value.
+func (d *decoder) value() lua.Value {
+	if d.err != nil {
+		return lua.Nil
 	}
+	if d.err = d.vm.Tick(5); d.err != nil {
+		return lua.Nil
+	}
+	kind, line := d.line()
 	switch kind {
 	case '+':
-		return field("ok", lua.LString(line))
+		return d.field("ok", lua.Bytes(line))
 	case '-':
-		return engine.ErrorTable(state, errorLine(string(line)), true), rest
+		t := lua.NewTable(0, 2)
+		t.SetText(d.vm, "err", lua.Text(errorLine(string(line))))
+		t.SetText(d.vm, "ignore_error_stats_update", lua.True)
+		return t.Value()
 	case ':':
-		n, err := strconv.ParseInt(protocol.View(line), 10, 64)
-		if err != nil {
-			panic("BUG: reply with an invalid integer")
-		}
-		return lua.LNumber(n), rest
+		return lua.Number(float64(integer(line)))
 	case '$':
-		n := number()
+		n := integer(line)
 		if n < 0 {
-			return lua.LFalse, rest
+			return lua.False
 		}
-		state.Spend(L, n>>12)
-		return lua.LString(rest[:n]), rest[n+2:]
+		d.vm.Spend(int(n))
+		return lua.Bytes(d.take(n))
 	case '*', '>':
-		n := number()
+		n := int(integer(line))
 		if n < 0 {
-			return lua.LFalse, rest
+			return lua.False
 		}
-		t := state.L.CreateTable(min(n, maxPrealloc), 0)
-		for i := range n {
-			var e lua.LValue
-			e, rest = luaValue(state, L, rest)
-			t.RawSetInt(i+1, e)
+		t := lua.NewTable(0, 0)
+		for i := 1; i <= n && d.err == nil; i++ {
+			t.SetInt(d.vm, i, d.value())
 		}
-		return t, rest
+		return t.Value()
 	case '_':
-		return lua.LNil, rest
+		return lua.Nil
 	case '#':
-		return lua.LBool(line[0] == 't'), rest
+		return lua.Bool(line[0] == 't')
 	case ',':
 		f, _ := strconv.ParseFloat(protocol.View(line), 64)
-		return field("double", lua.LNumber(f))
+		return d.field("double", lua.Number(f))
 	case '(':
-		return field("big_number", lua.LString(line))
+		return d.field("big_number", lua.Bytes(line))
 	case '=':
-		n := number()
-		text := rest[:n]
-		rest = rest[n+2:]
-		t := state.L.CreateTable(0, 2)
-		t.RawSetString("format", lua.LString(text[:3]))
-		t.RawSetString("string", lua.LString(text[4:]))
-		return field("verbatim_string", t)
+		text := d.take(integer(line))
+		t := lua.NewTable(0, 2)
+		t.SetText(d.vm, "format", lua.Bytes(text[:3]))
+		t.SetText(d.vm, "string", lua.Bytes(text[4:]))
+		return d.field("verbatim_string", t.Value())
 	case '|': // scripts do not see attributes
-		for range 2 * number() {
-			_, rest = luaValue(state, L, rest)
+		for range 2 * integer(line) {
+			d.value()
 		}
-		return luaValue(state, L, rest)
-	case '%':
-		n := number()
-		t := state.L.CreateTable(0, min(n, maxPrealloc))
-		for range n {
-			var k, e lua.LValue
-			k, rest = luaValue(state, L, rest)
-			e, rest = luaValue(state, L, rest)
-			if k != lua.LNil {
-				t.RawSet(k, e)
+		return d.value()
+	case '%', '~':
+		name := "map"
+		if kind == '~' {
+			name = "set"
+		}
+		t := lua.NewTable(0, 0)
+		for range integer(line) {
+			k, v := d.value(), lua.True
+			if kind == '%' {
+				v = d.value()
+			}
+			if !k.IsNil() && d.err == nil {
+				d.err = t.Set(d.vm, k, v)
 			}
 		}
-		return field("map", t)
-	case '~':
-		n := number()
-		t := state.L.CreateTable(0, min(n, maxPrealloc))
-		for range n {
-			var k lua.LValue
-			k, rest = luaValue(state, L, rest)
-			if k != lua.LNil {
-				t.RawSet(k, lua.LTrue)
-			}
-		}
-		return field("set", t)
+		return d.field(name, t.Value())
 	}
 	panic("BUG: reply of an unknown type")
 }

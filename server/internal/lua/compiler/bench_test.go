@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/lua"
 )
 
 // sample is a script of a usual kind.
@@ -33,9 +33,9 @@ func samples(t testing.TB) []sample {
 func never() bool { return false }
 
 // size returns the number of instructions of a function and those within.
-func size(p *lua.FunctionProto) int {
+func size(p *lua.Proto) int {
 	n := len(p.Code)
-	for _, inner := range p.FunctionPrototypes {
+	for _, inner := range p.Protos {
 		n += size(inner)
 	}
 	return n

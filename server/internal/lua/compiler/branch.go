@@ -1,6 +1,6 @@
 package compiler
 
-import lua "github.com/yuin/gopher-lua"
+import "github.com/zsetd/zsetd/server/internal/lua"
 
 // outcome is one of the two outcomes of a condition: where the code continues, and
 // whether the value of the operand that decided is the value of the whole.
@@ -42,15 +42,14 @@ func (g *generator) logical(e *expr, dst int) {
 	}
 	if d.isNo {
 		g.bind(d.no, e.use)
-		skip := 0
+		g.emit(lua.OpBool, dst, 0, 0, e.use)
 		if d.isYes {
-			skip = 1
+			g.leave(d.done, e.use)
 		}
-		g.emit(lua.OP_LOADBOOL, dst, 0, skip, e.use)
 	}
 	if d.isYes {
 		g.bind(d.yes, e.use)
-		g.emit(lua.OP_LOADBOOL, dst, 1, 0, e.use)
+		g.emit(lua.OpBool, dst, 1, 0, e.use)
 	}
 	g.bind(d.done, e.use)
 }
@@ -134,30 +133,17 @@ func (g *generator) decide(e *expr, yes, no outcome, next bool, d *decision) {
 		return
 	}
 	// A jump if the value is not the outcome that follows.
-	o, when := no, 0
+	o, test, choose := no, lua.OpFalse, lua.OpAnd
 	if !next {
-		o, when = yes, 1
+		o, test, choose = yes, lua.OpTrue, lua.OpOr
 	}
-	switch {
-	case !o.value:
-		reg := g.register(e)
-		g.emit(lua.OP_TEST, reg, 0, when, e.use)
-	case d.dst == base:
-		if reg := g.localOf(e); reg >= 0 {
-			g.emit(lua.OP_TESTSET, base, reg, when, e.use)
-			break
-		}
-		g.emit(lua.OP_TEST, g.push(e), 0, when, e.use)
-	default:
-		reg := g.register(e)
-		if reg == d.dst {
-			g.emit(lua.OP_TEST, reg, 0, when, e.use)
-		} else {
-			g.emit(lua.OP_TESTSET, d.dst, reg, when, e.use)
-		}
-	}
+	reg := g.register(e)
 	g.free = base
-	g.jump(lua.OP_JMP, 0, o.to, e.use)
+	if o.value && reg != d.dst {
+		g.jump(choose, d.dst, reg, o.to, e.use)
+	} else {
+		g.jump(test, reg, 0, o.to, e.use)
+	}
 }
 
 // boolean returns an outcome of an operand whose value is true or false itself: it is
@@ -173,58 +159,103 @@ func (d *decision) boolean(o outcome, value bool) outcome {
 	return o
 }
 
-// localOf returns the register of a local variable, or -1.
-func (g *generator) localOf(e *expr) int {
-	for e.kind == exprParen {
-		e = e.first
-	}
-	if e.kind == exprName && e.variable == register {
-		return int(e.slot)
-	}
-	return -1
-}
-
 // compare jumps if a comparison has a result. All comparisons of a chain but the last
 // have their results in a register.
 func (g *generator) compare(e *expr, when bool, to label) {
 	base := g.free
-	left := g.operand(e.first)
+	left, first := -1, e.first // first is nil when left has its value
 	for step := e.list; step != nil; step = step.next {
-		right := g.operand(step.first)
+		c := g.comparison(step.op, left, first, step.first, when || step.next != nil)
 		g.free = base
+		at := step.first.use
 		if step.next == nil {
-			g.test(step, left, right, when, to)
+			g.jump(c.op, c.left, c.right, to, at)
 			return
 		}
-		yes, at := g.newLabel(), step.first.use
-		g.test(step, left, right, true, yes)
-		g.emit(lua.OP_LOADBOOL, base, 0, 1, at)
+		yes, done := g.newLabel(), g.newLabel()
+		g.jump(c.op, c.left, c.right, yes, at)
+		g.emit(lua.OpBool, base, 0, 0, at)
+		g.leave(done, at)
 		g.bind(yes, at)
-		g.emit(lua.OP_LOADBOOL, base, 1, 0, at)
-		left = base
+		g.emit(lua.OpBool, base, 1, 0, at)
+		g.bind(done, at)
+		left, first = base, nil
 		g.reserve(1, at)
 	}
 }
 
-// test jumps if a comparison of two operands has a result.
-func (g *generator) test(step *expr, left, right int, when bool, to label) {
-	op := lua.OP_EQ
-	switch step.op {
-	case tokNotEqual:
-		when = !when
-	case tokLess:
-		op = lua.OP_LT
-	case tokLessEqual:
-		op = lua.OP_LE
-	case tokGreater:
-		op, left, right = lua.OP_LT, right, left
-	case tokGreaterEqual:
-		op, left, right = lua.OP_LE, right, left
+// comparison is an instruction that compares two operands.
+type comparison struct {
+	op          lua.Op
+	left, right int
+}
+
+// comparison evaluates the operands of a comparison. The left one is first, if that is not nil, or in
+// a register.
+func (g *generator) comparison(op kind, left int, first, second *expr, when bool) (c comparison) {
+	negate := !when
+	switch op {
+	case tokEqual, tokNotEqual:
+		c.op = lua.OpEqual
+		if negate == (op == tokEqual) {
+			c.op = lua.OpUnequal
+		}
+		if first == nil {
+			c.left, c.right = left, g.operand(second)
+			return c
+		}
+		if _, constant := constantOf(first); constant {
+			if _, constant = constantOf(second); !constant { // either may be first
+				right := g.operand(first)
+				if right < lua.FirstConstant {
+					return comparison{c.op, right, g.operand(second)}
+				}
+				return comparison{c.op, g.register(second), right}
+			}
+		}
+		c.left = g.register(first)
+		c.right = g.operand(second)
+		return c
 	}
-	result := 0
-	if when {
-		result = 1
+	swap := op == tokGreater || op == tokGreaterEqual
+	c.op = lua.OpLess
+	if op == tokLessEqual || op == tokGreaterEqual {
+		c.op = lua.OpLessEqual
 	}
-	g.emit(op, result, left, right, step.first.use)
-	g.jump(lua.OP_JMP, 0, to, step.first.use)
+	number := false // one operand is a constant
+	switch {
+	case second.kind == exprNumber:
+		if first != nil {
+			left = g.register(first)
+		}
+		if k := g.constant(numeral(second.number), second.use); k <= maxOperand {
+			c.left, c.right, number = left, k, true
+		} else {
+			c.left, c.right = left, g.push(second)
+		}
+	case first != nil && first.kind == exprNumber:
+		if k := g.constant(numeral(first.number), first.use); k <= maxOperand {
+			c.left, c.right, number, swap = g.register(second), k, true, !swap
+			break
+		}
+		fallthrough
+	default:
+		if first != nil {
+			left = g.register(first)
+		}
+		c.left, c.right = left, g.register(second)
+	}
+	switch {
+	case number:
+		c.op += lua.OpLessK - lua.OpLess
+		if swap {
+			c.op += lua.OpGreaterK - lua.OpLessK
+		}
+	case swap:
+		c.left, c.right = c.right, c.left
+	}
+	if negate {
+		c.op++
+	}
+	return c
 }

@@ -5,30 +5,20 @@ import (
 	"math"
 	"runtime"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/lua"
 )
 
 // Compiler compiles sources, one after another: the memory for one is used again for the
 // next. One goroutine at a time uses it.
 type Compiler struct {
-	Intrinsics
-
 	// Fixed returns the value of a global variable, or of a field of the fixed value of in,
 	// that never changes; nil if it may change or does not exist. The code contains that value
-	// in place of a look-up. A nil Fixed stands for one that returns nil.
-	Fixed func(in lua.LValue, name string) lua.LValue
+	// in place of a look-up. in is nil for a global variable. A nil Fixed stands for one that returns nil.
+	Fixed func(in lua.Value, name string) lua.Value
 
 	busy       bool
 	tree       tree
 	generators []*generator // for nested functions
-}
-
-// Intrinsics are functions that compiled code calls where gopher-lua's instructions
-// differ from Lua's.
-type Intrinsics struct {
-	Join *lua.LFunction // concatenates its arguments
-	Loop *lua.LFunction // converts the three values of a for statement to numbers
-	Mod  *lua.LFunction // the remainder
 }
 
 // tree holds the nodes of a source.
@@ -67,12 +57,12 @@ func (m meter) spend() {
 // a message of Lua. stop is called for each token, and as often by each later pass; it
 // may compile another source. depth is that of nested protected calls, which takes from
 // the 200 levels that expressions and blocks may have. The time is linear in the source.
-func (c *Compiler) Compile(src, chunk string, depth int, stop func() bool) (proto *lua.FunctionProto, err error) {
+func (c *Compiler) Compile(src, chunk string, depth int, stop func() bool) (proto *lua.Proto, err error) {
 	if len(src) > math.MaxInt32 { // see point
 		return nil, syntaxError(chunk + ": source of more than 2 GB")
 	}
 	if c.busy { // stop compiles another source
-		c = &Compiler{Intrinsics: c.Intrinsics, Fixed: c.Fixed}
+		c = &Compiler{Fixed: c.Fixed}
 	}
 	c.busy = true
 	defer func() {

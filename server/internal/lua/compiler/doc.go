@@ -1,9 +1,7 @@
-// Package compiler compiles Lua 5.1 for the machine of github.com/yuin/gopher-lua: a
-// source becomes a prototype of that machine, with the messages that Lua has for errors
-// in the source. Where the machine differs from Lua, compiled code calls functions in
-// place of instructions ([Intrinsics]): concatenation, the remainder, and loops over
-// numbers that are not constants. Globals that never change are constants of the code
-// ([Compiler.Fixed]): redis.call takes one instruction. It has nothing of Redis.
+// Package compiler compiles Lua 5.1 for the machine of package lua: a source becomes a
+// prototype, with the messages that Lua has for errors in the source. Globals that never
+// change are constants of the code ([Compiler.Fixed]): redis.call takes one instruction. It
+// has nothing of Redis.
 //
 // The compiler is written from the grammar and the descriptions in the reference manual
 // of Lua 5.1, and its messages from what redis-server replies. Each pass is a file or
@@ -15,7 +13,7 @@
 //	generate.go           statements to instructions
 //	value.go              expressions to instructions: into a register, or an operand
 //	branch.go             conditions: where to continue, and with which value
-//	emit.go               instructions, labels, constants, gopher-lua's prototypes
+//	emit.go               instructions, labels, constants, prototypes
 //	name.go               a table from instructions to the names of their operands
 //	compiler.go           the passes in order
 //
@@ -29,8 +27,4 @@
 //
 // Registers are a stack. Jumps lead to labels, which the last step replaces by distances;
 // jumps to jumps lead to the last destination, and unreachable ones are not emitted.
-//
-// One alternative is to keep gopher-lua's compiler and to change its syntax tree;
-// but most of the differences are in that compiler, and its error messages are
-// unlike Lua's.
 package compiler

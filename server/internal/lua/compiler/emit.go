@@ -2,60 +2,23 @@ package compiler
 
 import (
 	"math"
-	"reflect"
 	"slices"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/lua"
 )
 
-// Instruction is an instruction of gopher-lua's machine:
-//
-//	opcode 6 bits | A 8 | C 9 | B 9, or Bx 18
-//
-// A, and B and C without bitRK, are registers; B and C with bitRK are constants. A
-// jump has its distance from the next instruction, plus maxJump, in Bx.
-type Instruction uint32
-
-func instruction(op, a, b, c int) Instruction {
-	return Instruction(uint32(op)<<26 | uint32(a&0xff)<<18 | uint32(c&0x1ff)<<9 | uint32(b&0x1ff))
-}
-
-// Op returns the opcode.
-func (i Instruction) Op() int { return int(i >> 26) }
-
-// A returns the first operand: usually the register of the result.
-func (i Instruction) A() int { return int(i>>18) & 0xff }
-
-// B returns the second operand; see [Constant].
-func (i Instruction) B() int { return int(i) & 0x1ff }
-
-// C returns the third operand; see [Constant].
-func (i Instruction) C() int { return int(i>>9) & 0x1ff }
-
-func (i Instruction) bx() int { return int(i) & maxBx }
-
-// Constant returns the index of the constant that an operand B or C is; false if the
-// operand is a register.
-func Constant(operand int) (index int, ok bool) { return operand &^ bitRK, operand&bitRK != 0 }
-
-// Position returns the line and the index of an instruction, from the number that the
-// prototype has as its line.
-func Position(encoded int) (line, pc int) { return encoded >> positionBits, encoded & maxCode }
-
 const (
-	maxBx    = 1<<18 - 1
-	maxJump  = maxBx >> 1
-	maxC     = 1<<9 - 1
-	bitRK    = 1 << 8
-	maxRK    = bitRK - 1
-	maxStack = 250 // registers of a function; gopher-lua counts them in a byte
-	perFlush = 50  // elements of a constructor stored at a time
-	multiple = -1  // results, as many as there are
+	maxStack = 250       // registers of a function
+	perFlush = 50        // elements of a constructor stored at a time
+	multiple = -1        // arguments or results, as many as there are
+	maxCode  = 1<<20 - 1 // instructions of a function
 
-	// A position is kept for each instruction: its line, and its index, so that an
-	// error identifies the instruction that raised it.
-	positionBits = 20
-	maxCode      = 1<<positionBits - 1
+	// Limits of Lua's instructions that programs can observe.
+	maxConstants = 1 << 18
+	maxJump      = 1<<17 - 1
+	lastConstant = 255                           // of those that are operands in Lua: others have no name
+	maxOperand   = 1<<16 - 2 - lua.FirstConstant // constants that are operands here
+	maxIndex     = 1<<15 - 1                     // of an element that an instruction contains
 )
 
 // label is a position in the code that jumps lead to, known when it is bound.
@@ -81,7 +44,7 @@ type constant struct {
 	kind  byte
 	bits  uint64
 	text  string
-	fixed lua.LValue
+	fixed lua.Value
 }
 
 // Kinds of constants.
@@ -91,9 +54,6 @@ const (
 	constTrue
 	constNumber
 	constText
-	constJoin
-	constLoop
-	constMod
 	constFixed
 )
 
@@ -104,20 +64,19 @@ const manyConstants = 12
 // replaces them by distances.
 type assembler struct {
 	*unit
-	code      []Instruction
-	positions []int // for gopher-lua: see positionBits
+	code      []lua.Instruction
+	lines     []int32
 	labels    []binding
 	bound     []label // at the next instruction
 	jumps     []jump
 	barrier   int // the last position of a label
 	stopped   int // the last position that is not reached from the instruction before
-	moves     int // the first of the moves at the end
 	constants []constant
-	values    []lua.LValue
+	values    []lua.Value
 	index     map[constant]int // of constants, if there are many
-	protos    []*lua.FunctionProto
-	names     []lua.DbgCall // of operands: see name.go
-	used      int           // registers
+	protos    []*lua.Proto
+	names     []lua.Name // of operands: see name.go
+	used      int        // registers
 }
 
 // reset empties the buffers and drops what they refer to.
@@ -127,23 +86,32 @@ func (a *assembler) reset() {
 	clear(a.protos)
 	clear(a.names)
 	*a = assembler{
-		stopped: -1, moves: -1, used: 2, code: a.code[:0], positions: a.positions[:0], labels: a.labels[:0], bound: a.bound[:0], jumps: a.jumps[:0],
+		stopped: -1, used: 2, code: a.code[:0], lines: a.lines[:0], labels: a.labels[:0], bound: a.bound[:0], jumps: a.jumps[:0],
 		constants: a.constants[:0], values: a.values[:0], protos: a.protos[:0], names: a.names[:0],
 	}
 }
 
 func (a *assembler) pc() int { return len(a.code) }
 
-func (a *assembler) emit(op, x, b, c int, at point) int {
-	return a.word(instruction(op, x, b, c), at)
+// emit adds an instruction with the operands A, B and C. C may be multiple, as may B.
+func (a *assembler) emit(op lua.Op, x, b, c int, at point) int {
+	return a.add(lua.Make(op, x, b, c), at)
 }
 
-func (a *assembler) emitX(op, x, bx int, at point) int {
-	return a.word(Instruction(uint32(op)<<26|uint32(x&0xff)<<18|uint32(bx&maxBx)), at)
+// emitD adds an instruction with the operands A, B and D.
+func (a *assembler) emitD(op lua.Op, x, b, d int, at point) int {
+	return a.add(lua.MakeD(op, x, b, d), at)
 }
 
-// word adds an instruction.
-func (a *assembler) word(i Instruction, at point) int {
+// count returns a number of arguments or results as an operand.
+func count(n int) int {
+	if n == multiple {
+		return lua.Many
+	}
+	return n
+}
+
+func (a *assembler) add(i lua.Instruction, at point) int {
 	a.spend()
 	pc := len(a.code)
 	if pc >= maxCode {
@@ -154,36 +122,27 @@ func (a *assembler) word(i Instruction, at point) int {
 	}
 	a.bound = a.bound[:0]
 	a.code = append(a.code, i)
-	a.positions = append(a.positions, int(at.line)<<positionBits|pc)
+	a.lines = append(a.lines, at.line)
 	return pc
 }
 
-// move copies a register. Gopher-lua executes moves in a row together.
+// move copies a register.
 func (a *assembler) move(to, from int, at point) {
-	if to == from {
-		return
+	if to != from {
+		a.emit(lua.OpMove, to, from, 0, at)
 	}
-	pc := a.emit(lua.OP_MOVE, to, from, 0, at)
-	head := a.moves
-	if head >= 0 && pc-head <= maxC && a.code[head].Op() == lua.OP_MOVEN && pc == head+1+a.code[head].C() ||
-		head >= 0 && pc == head+1 && a.code[head].Op() == lua.OP_MOVE {
-		in := a.code[head]
-		a.code[head] = instruction(lua.OP_MOVEN, in.A(), in.B(), pc-head)
-		return
-	}
-	a.moves = pc
 }
 
 // loadNil sets n registers to nil.
 func (a *assembler) loadNil(from, n int, at point) {
-	if pc := a.pc(); pc > 0 && a.barrier < pc && a.code[pc-1].Op() == lua.OP_LOADNIL {
+	if pc := a.pc(); pc > 0 && a.barrier < pc && a.code[pc-1].Op() == lua.OpNil {
 		in := a.code[pc-1]
 		if first, last := in.A(), in.B(); first <= from && from == last+1 {
-			a.code[pc-1] = instruction(lua.OP_LOADNIL, first, from+n-1, 0)
+			a.code[pc-1] = lua.Make(lua.OpNil, first, from+n-1, 0)
 			return
 		}
 	}
-	a.emit(lua.OP_LOADNIL, from, from+n-1, 0, at)
+	a.emit(lua.OpNil, from, from+n-1, 0, at)
 }
 
 func (a *assembler) newLabel() label {
@@ -208,35 +167,40 @@ func (a *assembler) here(at point) label {
 // reachable reports whether the next instruction can be reached.
 func (a *assembler) reachable() bool { return a.stopped != a.pc() || a.barrier == a.pc() }
 
-// jump emits an instruction that leads to a label.
-func (a *assembler) jump(op, x int, to label, at point) {
-	a.jumps = append(a.jumps, jump{int32(a.emitX(op, x, maxJump, at)), to, at})
+// jump emits an instruction that leads to a label, with the operands A and B.
+func (a *assembler) jump(op lua.Op, x, b int, to label, at point) int {
+	pc := a.emitD(op, x, b, 0, at)
+	a.jumps = append(a.jumps, jump{int32(pc), to, at})
+	return pc
 }
 
 // jumpAt emits a jump whose instruction has a line of its own.
-func (a *assembler) jumpAt(line int32, op, x int, to label, at point) {
-	a.jump(op, x, to, point{line, at.next})
+func (a *assembler) jumpAt(line int32, op lua.Op, x, b int, to label, at point) int {
+	pc := a.jump(op, x, b, to, point{line, at.next})
 	a.jumps[len(a.jumps)-1].at = at
+	return pc
 }
 
 // leave continues at a label.
 func (a *assembler) leave(to label, at point) {
 	if a.reachable() {
-		a.jump(lua.OP_JMP, 0, to, at)
+		a.jump(lua.OpJump, 0, 0, to, at)
 		a.stopped = a.pc()
 	}
 }
 
 // finish replaces labels by distances. A jump to an unconditional jump leads to its
-// destination: later jumps are complete when earlier ones are looked at.
+// destination: later jumps are complete when earlier ones are looked at. Those of
+// "and" and "or" lead forward only, as the machine does not look there whether the script must end.
 func (a *assembler) finish() {
 	var far *point // where the first jump that is too far was complete
 	for i := len(a.jumps) - 1; i >= 0; i-- {
 		j := a.jumps[i]
 		to := a.labels[j.to]
 		pc, dest := int(j.pc), int(to.pc)
-		if dest > pc && dest < len(a.code) && a.code[dest].Op() == lua.OP_JMP && a.code[pc].Op() == lua.OP_JMP {
-			dest += 1 + a.code[dest].bx() - maxJump
+		in := a.code[pc]
+		if dest > pc && dest < len(a.code) && a.code[dest].Op() == lua.OpJump && in.Op() != lua.OpAnd && in.Op() != lua.OpOr {
+			dest += 1 + a.code[dest].D()
 		}
 		distance := dest - (pc + 1)
 		if max(distance, -distance) > maxJump {
@@ -248,15 +212,19 @@ func (a *assembler) finish() {
 				far = &at
 			}
 		}
-		a.code[pc] = a.code[pc]&^maxBx | Instruction(distance+maxJump)&maxBx
+		a.code[pc] = lua.MakeD(in.Op(), in.A(), in.B(), distance)
 	}
 	if far != nil {
 		a.failAt(*far, "control structure too long", true)
 	}
 }
 
-// constant returns the index of a constant.
+// constant returns the index of a constant. As in Lua, 0 and -0 are the same one: the first.
 func (a *assembler) constant(c constant, at point) int {
+	value := c.value()
+	if c.kind == constNumber && c.bits == 1<<63 {
+		c.bits = 0
+	}
 	if a.index == nil {
 		for i := range a.constants {
 			if k := &a.constants[i]; k.kind == c.kind && k.bits == c.bits && k.text == c.text && k.fixed == c.fixed {
@@ -267,11 +235,11 @@ func (a *assembler) constant(c constant, at point) int {
 		return i
 	}
 	n := len(a.constants)
-	if n > maxBx {
+	if n >= maxConstants {
 		a.failAt(at, "constant table overflow", false)
 	}
 	a.constants = append(a.constants, c)
-	a.values = append(a.values, a.value(c))
+	a.values = append(a.values, value)
 	if a.index != nil {
 		a.index[c] = n
 	} else if n >= manyConstants {
@@ -283,51 +251,34 @@ func (a *assembler) constant(c constant, at point) int {
 	return n
 }
 
-func (a *assembler) value(c constant) lua.LValue {
+func (c *constant) value() lua.Value {
 	switch c.kind {
 	case constFalse:
-		return lua.LFalse
+		return lua.False
 	case constTrue:
-		return lua.LTrue
+		return lua.True
 	case constNumber:
-		return lua.LNumber(math.Float64frombits(c.bits))
+		return lua.Number(math.Float64frombits(c.bits))
 	case constText:
-		return lua.LString(c.text)
-	case constJoin:
-		return a.Join
-	case constLoop:
-		return a.Loop
-	case constMod:
-		return a.Mod
-	case constFixed:
-		return c.fixed
+		return lua.Text(c.text)
 	}
-	return lua.LNil
+	return c.fixed
 }
 
 func (a *assembler) text(s string, at point) int {
 	return a.constant(constant{kind: constText, text: s}, at)
 }
 
-// proto returns gopher-lua's form of the function. The texts of its string constants
-// are also kept in an unexported field, which is set by reflection: gopher-lua's own
-// compiler fills it by comparing each constant with all others.
-func (a *assembler) proto(f *function) *lua.FunctionProto {
-	texts := make([]string, len(a.constants))
-	for i := range a.constants {
-		texts[i] = a.constants[i].text
+// proto returns the function.
+func (a *assembler) proto(f *function) *lua.Proto {
+	p := &lua.Proto{
+		Source: a.chunk, Line: int(f.line), LastLine: int(f.lastLine), Params: f.fixed, Registers: a.used,
+		Vararg: f.vararg != 0, NeedsArg: f.vararg&needsArg != 0,
+		Code: slices.Clone(a.code), Constants: slices.Clone(a.values), Protos: slices.Clone(a.protos),
+		Lines: slices.Clone(a.lines), Names: slices.Clone(a.names),
 	}
-	code := make([]uint32, len(a.code))
-	for i, in := range a.code {
-		code[i] = uint32(in)
+	for _, c := range f.captures {
+		p.Upvalues = append(p.Upvalues, lua.Capture{Outer: c.outer, Index: uint8(c.slot)})
 	}
-	p := &lua.FunctionProto{
-		SourceName: a.chunk, LineDefined: int(f.line), LastLineDefined: int(f.lastLine),
-		NumUpvalues: uint8(len(f.captures)), NumParameters: uint8(f.fixed), IsVarArg: f.vararg, NumUsedRegisters: uint8(a.used),
-		Code: code, Constants: slices.Clone(a.values), FunctionPrototypes: slices.Clone(a.protos),
-		DbgSourcePositions: slices.Clone(a.positions), DbgCalls: slices.Clone(a.names),
-	}
-	field := reflect.ValueOf(p).Elem().FieldByName("stringConstants")
-	*(*[]string)(field.Addr().UnsafePointer()) = texts
 	return p
 }

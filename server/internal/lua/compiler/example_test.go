@@ -3,14 +3,13 @@ package compiler_test
 import (
 	"fmt"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/lua"
 
 	"github.com/zsetd/zsetd/server/internal/lua/compiler"
 )
 
 func Example() {
-	L := lua.NewState(lua.Options{SkipOpenLibs: true})
-	defer L.Close()
+	vm := lua.New()
 	var compiler compiler.Compiler
 	for _, source := range []string{
 		"local n = 0 for i = 1, 4 do n = n + i end return n",
@@ -21,9 +20,8 @@ func Example() {
 			fmt.Println(err)
 			continue
 		}
-		L.Push(L.NewFunctionFromProto(proto))
-		L.Call(0, 1)
-		fmt.Println(L.Get(-1))
+		result, _ := vm.Call1(lua.NewClosure(proto).Value())
+		fmt.Println(lua.Display(result))
 	}
 	// Output:
 	// 10

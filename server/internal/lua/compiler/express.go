@@ -1,10 +1,6 @@
 package compiler
 
-import (
-	"math"
-
-	lua "github.com/yuin/gopher-lua"
-)
+import "github.com/zsetd/zsetd/server/internal/lua"
 
 // precedence is how tightly a binary operator binds the operands on its two sides;
 // section 2.5.6 of the manual. The right side of a right-associative operator is
@@ -113,7 +109,7 @@ func (p *parser) unary(op kind, operand *expr) *expr {
 		k = exprNot
 	case tokMinus:
 		if operand.kind == exprNumber {
-			if f, ok := fold(lua.OP_UNM, operand.number, 0); ok {
+			if f, ok := fold(lua.OpMinus, operand.number, 0); ok {
 				return p.number(f)
 			}
 		}
@@ -181,56 +177,31 @@ func (p *parser) number(f float64) *expr {
 }
 
 // arithmetic returns the instruction of an arithmetic operator.
-func arithmetic(op kind) int {
+func arithmetic(op kind) lua.Op {
 	switch op {
 	case tokPlus:
-		return lua.OP_ADD
+		return lua.OpAdd
 	case tokMinus:
-		return lua.OP_SUB
+		return lua.OpSub
 	case tokTimes:
-		return lua.OP_MUL
+		return lua.OpMul
 	case tokDivide:
-		return lua.OP_DIV
+		return lua.OpDiv
 	case tokModulo:
-		return lua.OP_MOD
+		return lua.OpMod
 	}
-	return lua.OP_POW
+	return lua.OpPow
 }
 
 // fold computes a constant, if the result can be written as a constant: neither a
 // division by zero nor NaN.
-func fold(op int, a, b float64) (float64, bool) {
-	if b == 0 && (op == lua.OP_DIV || op == lua.OP_MOD) {
+func fold(op lua.Op, a, b float64) (float64, bool) {
+	if b == 0 && (op == lua.OpDiv || op == lua.OpMod) {
 		return 0, false
 	}
-	r, known := Calculate(op, a, b)
-	return r, known && r == r
+	r := lua.Calculate(op, a, b)
+	return r, r == r
 }
-
-// Calculate returns the result of an arithmetic operation of the machine; known is
-// false for any other operation.
-func Calculate(op int, a, b float64) (r float64, known bool) {
-	switch op {
-	case lua.OP_ADD:
-		return a + b, true
-	case lua.OP_SUB:
-		return a - b, true
-	case lua.OP_MUL:
-		return a * b, true
-	case lua.OP_DIV:
-		return a / b, true
-	case lua.OP_MOD:
-		return Remainder(a, b), true
-	case lua.OP_POW:
-		return math.Pow(a, b), true
-	case lua.OP_UNM:
-		return -a, true
-	}
-	return 0, false
-}
-
-// Remainder returns the remainder as Lua 5.1 defines it, with the sign of b.
-func Remainder(a, b float64) float64 { return a - math.Floor(a/b)*b }
 
 // simple parses an expression without operators.
 func (p *parser) simple() *expr {
@@ -467,7 +438,7 @@ func (p *parser) parameters(f *function, param func(string, int)) {
 		case tokDots:
 			p.advance()
 			param("arg", n)
-			f.vararg = hasArg | needsArg | isVararg
+			f.vararg = needsArg | isVararg
 		default:
 			p.failHere("<name> or '...' expected")
 		}

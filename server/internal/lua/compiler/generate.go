@@ -1,6 +1,6 @@
 package compiler
 
-import lua "github.com/yuin/gopher-lua"
+import "github.com/zsetd/zsetd/server/internal/lua"
 
 // generator walks the tree of a function and emits its instructions. Registers are a
 // stack: local variables, with those that loops keep, and above them temporary values.
@@ -19,8 +19,8 @@ type loop struct {
 	base   int // its first register
 }
 
-// generate returns gopher-lua's form of a function.
-func (u *unit) generate(f *function) *lua.FunctionProto {
+// generate returns the code of a function.
+func (u *unit) generate(f *function) *lua.Proto {
 	g := u.generator()
 	g.unit, g.function = u, f
 	for l := f.params; l != nil; l = l.next {
@@ -28,7 +28,7 @@ func (u *unit) generate(f *function) *lua.FunctionProto {
 	}
 	g.statements(f.body)
 	if g.reachable() {
-		g.emit(lua.OP_RETURN, 0, 1, 0, f.end)
+		g.emit(lua.OpReturn, 0, 0, 0, f.end)
 	}
 	g.finish()
 	p := g.proto(f)
@@ -103,7 +103,7 @@ func (g *generator) block(b *block, n int) {
 
 func (g *generator) close(b *block) {
 	if b.captured && g.reachable() {
-		g.emit(lua.OP_CLOSE, int(b.base), 0, 0, b.end)
+		g.emit(lua.OpClose, int(b.base), 0, 0, b.end)
 	}
 }
 
@@ -151,7 +151,7 @@ func (g *generator) statement(s *stmt) {
 		l := g.loops[len(g.loops)-1]
 		for _, b := range g.scopes[l.scopes:] {
 			if b.captured {
-				g.emit(lua.OP_CLOSE, l.base, 0, 0, s.at)
+				g.emit(lua.OpClose, l.base, 0, 0, s.at)
 				break
 			}
 		}
@@ -173,7 +173,7 @@ func (g *generator) returns(s *stmt) {
 	default:
 		n = g.list(v)
 	}
-	g.emit(lua.OP_RETURN, first, n+1, 0, s.at)
+	g.emit(lua.OpReturn, first, count(n), 0, s.at)
 	g.stopped = g.pc()
 }
 
@@ -182,7 +182,7 @@ func (g *generator) returns(s *stmt) {
 type target struct {
 	name  *expr // or the whole
 	table int
-	key   int    // register or constant
+	key   int    // operand
 	named naming // of the table
 }
 
@@ -199,17 +199,16 @@ func (g *generator) target(e *expr) target {
 // store assigns a register, or a constant to an element of a table.
 func (g *generator) store(t target, value int, at point) {
 	if t.name.kind == exprSuffix {
-		pc := g.emit(g.keyed(lua.OP_SETTABLE, t.key), t.table, t.key, value, at)
-		g.note(pc, t.table, t.named)
+		g.setField(t.table, t.key, value, t.named, at)
 		return
 	}
 	switch t.name.variable {
 	case register:
 		g.move(int(t.name.slot), value, at)
 	case upvalue:
-		g.emit(lua.OP_SETUPVAL, value, int(t.name.slot), 0, at)
+		g.emit(lua.OpSetUpval, value, int(t.name.slot), 0, at)
 	default:
-		g.emitX(lua.OP_SETGLOBAL, value, g.text(t.name.text, at), at)
+		g.emitD(lua.OpSetGlobal, value, 0, g.text(t.name.text, at), at)
 	}
 }
 
@@ -225,13 +224,13 @@ func (g *generator) storeValue(t target, e *expr, at point) {
 	}
 }
 
-// keyed returns the variant of an instruction for keys that are constant strings, if
-// the key is one. The variants of OP_GETTABLE and OP_SETTABLE follow them.
-func (g *generator) keyed(op, key int) int {
-	if key&bitRK != 0 && g.constants[key&^bitRK].kind == constText {
-		return op + 1
+// setField assigns an operand to an element of the table in a register.
+func (g *generator) setField(table, key, value int, named naming, at point) {
+	op := lua.OpSet
+	if k := key - lua.FirstConstant; k >= 0 && g.constants[k].kind == constText {
+		op, key = lua.OpSetField, k
 	}
-	return op
+	g.note(g.emit(op, table, key, value, at), table, named)
 }
 
 // assign generates an assignment. All expressions are evaluated before any variable
@@ -383,44 +382,34 @@ func (g *generator) repeatLoop(s *stmt) {
 		done := g.newLabel()
 		g.branch(s.values, done, again, false)
 		g.bind(again, s.at)
-		g.emit(lua.OP_CLOSE, int(s.body.base), 0, 0, s.at)
+		g.emit(lua.OpClose, int(s.body.base), 0, 0, s.at)
 		g.leave(start, s.at)
 		g.bind(done, s.at)
-		g.emit(lua.OP_CLOSE, int(s.body.base), 0, 0, s.at)
+		g.emit(lua.OpClose, int(s.body.base), 0, 0, s.at)
 	})
 	g.bind(exit, s.at)
 }
 
-// numericLoop generates a loop over numbers. Strings are accepted as numbers, so all
-// three values are converted unless they are constants.
+// numericLoop generates a loop over numbers.
 func (g *generator) numericLoop(s *stmt) {
 	base, at := g.free, s.enter
 	start, limit := s.values, s.values.next
 	step := limit.next
-	known := start.kind == exprNumber && limit.kind == exprNumber && (step == nil || step.kind == exprNumber)
-	if !known {
-		g.reserve(1, start.use)
-		g.emitX(lua.OP_LOADK, base, g.constant(constant{kind: constLoop}, start.use), start.use)
-	}
 	g.push(start)
 	g.push(limit)
 	if step != nil {
 		g.push(step)
 	} else {
 		g.reserve(1, limit.use)
-		g.emitX(lua.OP_LOADK, g.free-1, g.constant(numeral(1), at), limit.use)
-	}
-	if !known {
-		g.emit(lua.OP_CALL, base, hiddenSlots+1, hiddenSlots+1, at)
-		g.free = base + hiddenSlots
+		g.emitD(lua.OpConstant, g.free-1, 0, g.constant(numeral(1), at), limit.use)
 	}
 	exit, body, next := g.newLabel(), g.newLabel(), g.newLabel()
 	g.loop(exit, func() {
-		g.jump(lua.OP_FORPREP, base, next, at)
+		g.jump(lua.OpForPrep, base, 0, next, at)
 		g.bind(body, at)
 		g.block(s.body, 1)
 		g.bind(next, s.body.end)
-		g.jumpAt(s.line, lua.OP_FORLOOP, base, body, s.body.end)
+		g.jumpAt(s.line, lua.OpFor, base, 0, body, s.body.end)
 	})
 	g.bind(exit, s.at)
 }
@@ -440,9 +429,8 @@ func (g *generator) genericLoop(s *stmt) {
 		g.bind(body, at)
 		g.block(s.body, n)
 		g.bind(next, s.body.end)
-		pc := g.emit(lua.OP_TFORLOOP, base, 0, n, point{s.line, s.body.end.next})
-		g.note(pc, base, naming{namedLocal, "(for generator)"})
-		g.jumpAt(s.line, lua.OP_JMP, 0, body, s.body.end)
+		pc := g.jumpAt(s.line, lua.OpForIn, base, n, body, s.body.end)
+		g.note(pc, base, naming{lua.Local, "(for generator)"})
 	})
 	g.bind(exit, s.at)
 }

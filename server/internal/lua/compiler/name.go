@@ -1,69 +1,29 @@
 package compiler
 
 import (
-	"sort"
-
-	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/lua"
 	"github.com/zsetd/zsetd/server/internal/lua/conv"
 )
 
 // naming is what errors call an operand: by its origin, such as a local variable, and
 // its name. The zero value is an operand without a name.
-//
-// The names are a table from instruction and register that the generator writes. It is
-// stored in the field DbgCalls of gopher-lua's prototypes, which nothing else reads, in
-// ascending order of the instructions.
 type naming struct {
-	origin origin
+	origin lua.Origin
 	name   string
 }
 
-type origin uint8
-
-const (
-	unnamed origin = iota
-	namedLocal
-	namedUpvalue
-	namedGlobal
-	namedField
-	namedMethod
-)
-
-func (o origin) String() string {
-	return [...]string{"", "local", "upvalue", "global", "field", "method"}[o]
-}
-
-const (
-	originBits   = 8
-	registerBits = 8
-)
-
-// note records the name of an operand of an instruction. The operand is a register; a
-// constant has no name.
+// note records the name of a register that is an operand of an instruction.
 func (a *assembler) note(pc, reg int, n naming) {
-	if n.origin != unnamed && reg&bitRK == 0 {
-		a.names = append(a.names, lua.DbgCall{Name: n.name, Pc: (pc<<registerBits|reg)<<originBits | int(n.origin)})
+	if n.origin != lua.Unnamed && reg < lua.FirstConstant {
+		a.names = append(a.names, lua.Name{PC: int32(pc), Register: uint8(reg), Origin: n.origin, Text: conv.CString(n.name)})
 	}
-}
-
-// NameOf returns the origin of the value of a register at an instruction, such as
-// "local" or "field", and its name. Both are empty if it has no name. It takes O(log n) for n instructions.
-func NameOf(p *lua.FunctionProto, pc, reg int) (what, name string) {
-	names := p.DbgCalls
-	i := sort.Search(len(names), func(i int) bool { return names[i].Pc>>(registerBits+originBits) >= pc })
-	for ; i < len(names) && names[i].Pc>>(registerBits+originBits) == pc; i++ {
-		if names[i].Pc>>originBits&(1<<registerBits-1) == reg {
-			return origin(names[i].Pc & (1<<originBits - 1)).String(), conv.CString(names[i].Name)
-		}
-	}
-	return "", ""
 }
 
 // nameOf returns what errors call the value of an expression.
 func (g *generator) nameOf(e *expr) naming {
 	switch e.kind {
 	case exprName:
-		return naming{[...]origin{global: namedGlobal, register: namedLocal, upvalue: namedUpvalue}[e.variable], e.text}
+		return naming{[...]lua.Origin{global: lua.Global, register: lua.Local, upvalue: lua.Upvalue}[e.variable], e.text}
 	case exprParen:
 		return g.nameOf(e.first)
 	case exprSuffix:
@@ -78,10 +38,10 @@ func (g *generator) nameOf(e *expr) naming {
 
 // fieldName returns the name of a field with a key.
 func (g *generator) fieldName(key *expr) naming {
-	if key.kind == exprString && g.text(key.text, key.use) <= maxRK {
-		return naming{namedField, key.text}
+	if key.kind == exprString && g.text(key.text, key.use) <= lastConstant {
+		return naming{lua.Field, key.text}
 	}
-	return naming{namedField, "?"}
+	return naming{lua.Field, "?"}
 }
 
 // chosen returns the name of the value of and, or.

@@ -1,7 +1,5 @@
 package compiler
 
-import lua "github.com/yuin/gopher-lua"
-
 // point is a position between two tokens of a source: the line of the token before it,
 // and the offset at which the search for the next token begins.
 //
@@ -182,17 +180,18 @@ type function struct {
 	lastLine int32
 	end      point
 	params   *local
-	fixed    int   // parameters without "..."
-	vararg   uint8 // flags of gopher-lua
+	fixed    int // parameters without "..."
+	vararg   varargs
 	body     *block
 	captures []captured
 }
 
-// Gopher-lua's flags of functions with variable arguments.
+// varargs are flags of functions with variable arguments.
+type varargs uint8
+
 const (
-	hasArg   = lua.VarArgHasArg   // it has the variable arg, as in Lua 5.0,
-	needsArg = lua.VarArgNeedsArg // which is set, unless "..." occurs
-	isVararg = lua.VarArgIsVarArg
+	isVararg varargs = 1 << iota
+	needsArg         // it has the variable arg, as in Lua 5.0, which is set, unless "..." occurs
 )
 
 // slab allocates values of one type together. It keeps a part of them for the next

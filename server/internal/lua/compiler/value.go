@@ -3,7 +3,7 @@ package compiler
 import (
 	"math"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/lua"
 )
 
 func numeral(f float64) constant { return constant{kind: constNumber, bits: math.Float64bits(f)} }
@@ -28,8 +28,8 @@ func constantOf(e *expr) (c constant, ok bool) {
 // operand returns e as an operand of an instruction: a constant, or a register.
 func (g *generator) operand(e *expr) int {
 	if c, ok := constantOf(e); ok {
-		if i := g.constant(c, e.use); i <= maxRK {
-			return i | bitRK
+		if i := g.constant(c, e.use); i <= maxOperand {
+			return i + lua.FirstConstant
 		}
 	}
 	return g.register(e)
@@ -64,17 +64,14 @@ func (g *generator) into(e *expr, dst int) {
 	case exprNil:
 		g.loadNil(dst, 1, e.use)
 	case exprFalse:
-		g.emit(lua.OP_LOADBOOL, dst, 0, 0, e.use)
+		g.emit(lua.OpBool, dst, 0, 0, e.use)
 	case exprTrue:
-		g.emit(lua.OP_LOADBOOL, dst, 1, 0, e.use)
+		g.emit(lua.OpBool, dst, 1, 0, e.use)
 	case exprNumber, exprString:
 		c, _ := constantOf(e)
-		g.emitX(lua.OP_LOADK, dst, g.constant(c, e.use), e.use)
+		g.emitD(lua.OpConstant, dst, 0, g.constant(c, e.use), e.use)
 	case exprDots:
-		// Gopher-lua drops what is in the registers above.
-		g.need(1, e.use)
-		g.emit(lua.OP_VARARG, base, 2, 0, e.use)
-		g.move(dst, base, e.use)
+		g.emit(lua.OpVararg, dst, 1, 0, e.use)
 	case exprFunction:
 		g.closure(e, dst)
 	case exprName:
@@ -89,14 +86,14 @@ func (g *generator) into(e *expr, dst int) {
 			g.logical(e, dst)
 			break
 		}
-		g.prefixOperator(lua.OP_NOT, e, dst)
+		g.prefixOperator(lua.OpNot, e, dst)
 	case exprMinus:
-		g.prefixOperator(lua.OP_UNM, e, dst)
+		g.prefixOperator(lua.OpMinus, e, dst)
 	case exprLength:
-		g.prefixOperator(lua.OP_LEN, e, dst)
+		g.prefixOperator(lua.OpLength, e, dst)
 	case exprPower:
-		left := g.operand(e.first)
-		g.arithmetic(lua.OP_POW, dst, left, e.first, e.second, base)
+		left := g.register(e.first)
+		g.arithmetic(lua.OpPow, dst, left, e.first, e.second, base)
 	case exprArith:
 		g.arithmeticChain(e, dst)
 	case exprJoin:
@@ -113,36 +110,36 @@ func (g *generator) variableInto(e *expr, dst int) {
 	case register:
 		g.move(dst, int(e.slot), e.use)
 	case upvalue:
-		g.emit(lua.OP_GETUPVAL, dst, int(e.slot), 0, e.use)
+		g.emit(lua.OpGetUpval, dst, int(e.slot), 0, e.use)
 	default:
-		if v := g.fixed(nil, e); v != nil {
+		if v := g.fixed(lua.Nil, e); !v.IsNil() {
 			g.loadFixed(dst, v, e.use)
 			return
 		}
-		g.emitX(lua.OP_GETGLOBAL, dst, g.text(e.text, e.use), e.use)
+		g.emitD(lua.OpGetGlobal, dst, 0, g.text(e.text, e.use), e.use)
 	}
 }
 
 // fixed returns the value of a global variable, or of the field of the fixed value in whose
 // name e is, if it never changes.
-func (g *generator) fixed(in lua.LValue, e *expr) lua.LValue {
-	if g.Fixed == nil || in != nil && e.kind != exprString || in == nil && (e.kind != exprName || e.variable != global) {
-		return nil
+func (g *generator) fixed(in lua.Value, e *expr) lua.Value {
+	if g.Fixed == nil || !in.IsNil() && e.kind != exprString || in.IsNil() && (e.kind != exprName || e.variable != global) {
+		return lua.Nil
 	}
 	return g.Fixed(in, e.text)
 }
 
-func (g *generator) loadFixed(dst int, v lua.LValue, at point) {
-	g.emitX(lua.OP_LOADK, dst, g.constant(constant{kind: constFixed, fixed: v}, at), at)
+func (g *generator) loadFixed(dst int, v lua.Value, at point) {
+	g.emitD(lua.OpConstant, dst, 0, g.constant(constant{kind: constFixed, fixed: v}, at), at)
 }
 
 // fixedPrefix returns the value of a chain of suffixes as far as it is fixed, what errors call
 // it, and the suffix after it; end is none of these suffixes.
-func (g *generator) fixedPrefix(e, end *expr) (v lua.LValue, named naming, rest *expr) {
-	v, named, rest = g.fixed(nil, e.first), g.nameOf(e.first), e.list
-	for v != nil && rest != end && rest.kind == exprIndex {
+func (g *generator) fixedPrefix(e, end *expr) (v lua.Value, named naming, rest *expr) {
+	v, named, rest = g.fixed(lua.Nil, e.first), g.nameOf(e.first), e.list
+	for !v.IsNil() && rest != end && rest.kind == exprIndex {
 		field := g.fixed(v, rest.first)
-		if field == nil {
+		if field.IsNil() {
 			break
 		}
 		v, named, rest = field, g.fieldName(rest.first), rest.next
@@ -150,129 +147,74 @@ func (g *generator) fixedPrefix(e, end *expr) (v lua.LValue, named naming, rest 
 	return v, named, rest
 }
 
-func (g *generator) prefixOperator(op int, e *expr, dst int) {
+func (g *generator) prefixOperator(op lua.Op, e *expr, dst int) {
 	base := g.free
 	reg := g.register(e.first)
 	g.free = base
 	pc := g.emit(op, dst, reg, 0, e.first.use)
-	if op != lua.OP_NOT {
+	if op != lua.OpNot {
 		g.note(pc, reg, g.nameOf(e.first))
 	}
 }
 
-// closure creates a function. An instruction follows for each of its upvalues.
+// closure creates a function.
 func (g *generator) closure(e *expr, dst int) {
 	f := e.function
 	g.protos = append(g.protos, g.unit.generate(f))
-	g.emitX(lua.OP_CLOSURE, dst, len(g.protos)-1, f.end)
-	for _, c := range f.captures {
-		op := lua.OP_MOVE
-		if c.outer {
-			op = lua.OP_GETUPVAL
-		}
-		g.emit(op, 0, int(c.slot), 0, f.end)
-	}
+	g.emitD(lua.OpClosure, dst, 0, len(g.protos)-1, f.end)
 }
 
-// arithmetic emits an operation on left, which is the value of the expression named if
+// arithmetic emits an operation on the register left, which has the value of the expression named if
 // that is not nil, and right. The registers from base on are free then.
-func (g *generator) arithmetic(op, dst, left int, named, right *expr, base int) {
-	reg := g.operand(right)
-	g.free = base
-	pc := g.emit(op, dst, left, reg, right.use)
+func (g *generator) arithmetic(op lua.Op, dst, left int, named, right *expr, base int) {
+	var pc, reg int
+	k := maxOperand + 1
+	if right.kind == exprNumber {
+		k = g.constant(numeral(right.number), right.use)
+	}
+	if k <= maxOperand {
+		g.free = base
+		pc, reg = g.emit(op+lua.OpAddK-lua.OpAdd, dst, left, k, right.use), lua.FirstConstant
+	} else {
+		reg = g.register(right)
+		g.free = base
+		pc = g.emit(op, dst, left, reg, right.use)
+	}
 	if named != nil {
 		g.note(pc, left, g.nameOf(named))
 	}
 	g.note(pc, reg, g.nameOf(right))
 }
 
-// isCall reports whether an operation is a call of a function: the remainder, unless
-// the divisor is whole and not 0, for which that of gopher-lua is Lua's.
-func isCall(step *expr) bool {
-	if step.op != tokModulo {
-		return false
-	}
-	f := step.first.number
-	return step.first.kind != exprNumber || f == 0 || f != float64(int32(f))
-}
-
 // arithmeticChain evaluates operations from left to right. The results before the last
-// are in the next register, or, if they are the first argument of a call, in the one
-// after it.
+// are in the next register.
 func (g *generator) arithmeticChain(e *expr, dst int) {
 	base := g.free
-	left, first := -1, e.first // first is nil when left has its value
+	left, first := g.register(e.first), e.first
 	for step := e.list; step != nil; step = step.next {
-		at := step.first.use
-		switch {
-		case isCall(step):
-			g.remainder(base, left, first, step.first)
-			left = base
-			if step.next == nil {
-				g.move(dst, base, at)
-			}
-		default:
-			if first != nil {
-				left = g.operand(first)
-			}
-			to := dst
-			if step.next != nil {
-				to = base
-				if isCall(step.next) {
-					to = base + 1
-				}
-			}
-			g.arithmetic(arithmetic(step.op), to, left, first, step.first, base)
-			left = to
-		}
+		to := dst
 		if step.next != nil {
-			g.reserve(left+1-base, at)
+			to = base
 		}
-		first = nil
+		g.arithmetic(arithmetic(step.op), to, left, first, step.first, base)
+		left, first = to, nil
+		if step.next != nil {
+			g.reserve(1, step.first.use)
+		}
 	}
 }
 
-// remainder calls the function for it, with the result in the register base. The left
-// operand is first, if it is not nil, or in a register.
-func (g *generator) remainder(base, left int, first, right *expr) {
-	at := right.use
-	if first != nil {
-		at = first.use
-	}
-	if left == base {
-		g.move(base+1, base, at)
-	}
-	g.free = base
-	g.reserve(1, at)
-	g.emitX(lua.OP_LOADK, base, g.constant(constant{kind: constMod}, at), at)
-	if first != nil {
-		g.push(first)
-	} else {
-		g.reserve(1, at)
-	}
-	g.push(right)
-	pc := g.emit(lua.OP_CALL, base, 3, 2, right.use)
-	if first != nil {
-		g.note(pc, base+1, g.nameOf(first))
-	}
-	g.note(pc, base+2, g.nameOf(right))
-	g.free = base
-}
-
-// join concatenates operands by a call of a function with all of them.
+// join concatenates operands.
 func (g *generator) join(e *expr, dst int) {
 	base := g.free
-	g.reserve(1, e.list.use)
-	g.emitX(lua.OP_LOADK, base, g.constant(constant{kind: constJoin}, e.list.use), e.list.use)
 	n := g.pushAll(e.list)
-	pc := g.emit(lua.OP_CALL, base, n+1, 2, e.last.use)
-	reg := base + 1
+	g.free = base
+	pc := g.emit(lua.OpConcat, dst, base, base+n-1, e.last.use)
+	reg := base
 	for operand := e.list; operand != nil; operand = operand.next {
 		g.note(pc, reg, g.nameOf(operand))
 		reg++
 	}
-	g.free = base
-	g.move(dst, base, e.last.use)
 }
 
 // pushAll evaluates expressions, each to one value, into the next registers.
@@ -297,12 +239,11 @@ func (g *generator) table(e *expr) {
 			values++
 		}
 	}
-	// Gopher-lua takes the sizes literally; they are only hints.
 	at := e.use
 	if e.list != nil {
 		at = e.list.use
 	}
-	g.emit(lua.OP_NEWTABLE, base, min(values, maxC), min(entries, maxC), at)
+	g.emit(lua.OpNewTable, base, sizeHint(values), sizeHint(entries), at)
 	stored, pending := 0, 0
 	for item := e.list; item != nil; item = item.next {
 		if item.kind == exprEntry {
@@ -310,7 +251,7 @@ func (g *generator) table(e *expr) {
 			key := g.operand(item.first)
 			value := g.operand(item.second)
 			g.free = free
-			g.emit(g.keyed(lua.OP_SETTABLE, key), base, key, value, item.second.use)
+			g.setField(base, key, value, naming{}, item.second.use)
 			continue
 		}
 		at = item.use
@@ -333,15 +274,18 @@ func (g *generator) table(e *expr) {
 	g.free = base
 }
 
+// sizeHint returns a number of elements for OpNewTable: rounded up, as Lua does, to 16 << e or less.
+func sizeHint(n int) int {
+	e := 0
+	for ; n >= 16; e++ {
+		n = (n + 1) >> 1
+	}
+	return e<<4 | n
+}
+
 // flush stores the n values after a table as elements after those that are stored.
 func (g *generator) flush(table, stored, n int, at point) {
-	batch := stored/perFlush + 1
-	if batch <= maxC {
-		g.emit(lua.OP_SETLIST, table, max(n, 0), batch, at)
-		return
-	}
-	g.emit(lua.OP_SETLIST, table, max(n, 0), 0, at)
-	g.word(Instruction(batch), at)
+	g.emitD(lua.OpSetList, table, count(n), stored, at)
 }
 
 // prefix evaluates a chain of suffixes but the last into a register: that of a local
@@ -350,7 +294,7 @@ func (g *generator) prefix(e *expr) (reg int, named naming) {
 	base := g.free
 	v, named, step := g.fixedPrefix(e, e.last)
 	switch {
-	case v != nil:
+	case !v.IsNil():
 		g.loadFixed(base, v, e.first.use)
 		g.reserve(1, e.first.use)
 		reg = base
@@ -374,10 +318,14 @@ func (g *generator) prefix(e *expr) (reg int, named naming) {
 
 // index reads an element of the table in a register, and returns what errors call it.
 func (g *generator) index(dst, table int, named naming, step *expr, base int, at point) naming {
-	key := g.operand(step.first)
+	op, key := lua.OpGet, 0
+	if n := step.first.number; step.first.kind == exprNumber && n >= 1 && n <= maxIndex && n == float64(int(n)) {
+		op, key = lua.OpGetElement, int(n)
+	} else if key = g.operand(step.first); key >= lua.FirstConstant && step.first.kind == exprString {
+		op, key = lua.OpGetField, key-lua.FirstConstant
+	}
 	g.free = base
-	pc := g.emit(g.keyed(lua.OP_GETTABLE, key), dst, table, key, at)
-	g.note(pc, table, named)
+	g.note(g.emit(op, dst, table, key, at), table, named)
 	return g.fieldName(step.first)
 }
 
@@ -389,7 +337,7 @@ func (g *generator) suffixInto(e *expr, dst int) {
 		g.move(dst, base, e.use)
 		return
 	}
-	if v, _, rest := g.fixedPrefix(e, nil); v != nil && rest == nil {
+	if v, _, rest := g.fixedPrefix(e, nil); !v.IsNil() && rest == nil {
 		g.loadFixed(dst, v, e.use)
 		return
 	}
@@ -403,7 +351,7 @@ func (g *generator) open(e *expr, want int) {
 	base := g.free
 	if e.kind == exprDots {
 		g.need(1, e.use)
-		g.emit(lua.OP_VARARG, base, want+1, 0, e.use)
+		g.emit(lua.OpVararg, base, count(want), 0, e.use)
 		return
 	}
 	g.call(e, want, false)
@@ -426,18 +374,18 @@ func (g *generator) invoke(reg int, named naming, step *expr, base, want int, ta
 		name := step.first
 		key := g.operand(name)
 		g.free = base + 2
-		pc := g.emit(lua.OP_SELF, base, reg, key, name.use)
+		pc := g.emit(lua.OpSelf, base, reg, key, name.use)
 		g.note(pc, reg, named)
-		named = naming{namedMethod, g.fieldName(name).name}
+		named = naming{lua.Method, g.fieldName(name).name}
 	}
 	n := g.list(step.list)
 	if n != multiple {
 		n = g.free - base - 1
 	}
-	op := lua.OP_CALL
+	op := lua.OpCall
 	if tail {
-		op = lua.OP_TAILCALL
+		op = lua.OpTailCall
 	}
-	pc := g.emit(op, base, n+1, want+1, point{step.line, step.use.next})
+	pc := g.emit(op, base, count(n), count(want), point{step.line, step.use.next})
 	g.note(pc, base, named)
 }

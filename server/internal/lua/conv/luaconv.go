@@ -5,13 +5,10 @@ import (
 	"math"
 	"strconv"
 	"strings"
-
-	lua "github.com/yuin/gopher-lua"
 )
 
 // ParseNumber parses a number as Lua does, with C's strtod: decimal, hexadecimal,
-// "inf" and "nan", spaces around it, up to a NUL. gopher-lua's own parser reads "010"
-// as 8.
+// "inf" and "nan", spaces around it, up to a NUL. "010" is 10.
 func ParseNumber(s string) (float64, bool) {
 	s = strings.Trim(CString(s), " \t\n\v\f\r")
 	digits := strings.TrimPrefix(s, "-")
@@ -37,9 +34,9 @@ func ParseNumber(s string) (float64, bool) {
 		return math.Inf(1), true
 	case lower == "nan" || strings.HasPrefix(lower, "nan(") && strings.HasSuffix(lower, ")") && strings.Trim(lower[4:len(lower)-1], "_0123456789abcdefghijklmnopqrstuvwxyz") == "":
 		if s[0] == '-' {
-			return negativeNaN(), true
+			return math.Copysign(NaN(), -1), true
 		}
-		return math.NaN(), true
+		return NaN(), true
 	case strings.ContainsRune(digits, '_'): // which Go takes for a separator
 		return 0, false
 	}
@@ -47,7 +44,8 @@ func ParseNumber(s string) (float64, bool) {
 	return f, err == nil || errors.Is(err, strconv.ErrRange)
 }
 
-func negativeNaN() float64 { return math.Float64frombits(math.Float64bits(math.NaN()) | 1<<63) }
+// NaN returns the value that is not a number of C on amd64, without a sign. Programs see its bits.
+func NaN() float64 { return math.Float64frombits(0x7ff8 << 48) }
 
 // AppendNumber appends f as Lua writes numbers: %.14g.
 func AppendNumber(dst []byte, f float64) []byte {
@@ -77,28 +75,6 @@ func AppendG(dst []byte, f float64, precision int) []byte {
 func NumberString(f float64) string {
 	var b [32]byte
 	return string(AppendNumber(b[:0], f))
-}
-
-// ToString returns a string or a number as a string.
-func ToString(v lua.LValue) (string, bool) {
-	switch v := v.(type) {
-	case lua.LString:
-		return string(v), true
-	case lua.LNumber:
-		return NumberString(float64(v)), true
-	}
-	return "", false
-}
-
-// ToNumber returns a number, or the number that a string contains.
-func ToNumber(v lua.LValue) (float64, bool) {
-	switch v := v.(type) {
-	case lua.LNumber:
-		return float64(v), true
-	case lua.LString:
-		return ParseNumber(string(v))
-	}
-	return 0, false
 }
 
 // ToInt converts as C does on amd64: a value out of range becomes the smallest

@@ -3,8 +3,6 @@ package conv
 import (
 	"math"
 	"testing"
-
-	lua "github.com/yuin/gopher-lua"
 )
 
 func TestParseNumber(t *testing.T) {
@@ -41,18 +39,7 @@ func TestIntegers(t *testing.T) {
 	}
 }
 
-func TestValues(t *testing.T) {
-	for _, v := range []lua.LValue{lua.LNil, lua.LTrue, lua.LString("x")} {
-		if f, ok := ToNumber(v); ok {
-			t.Errorf("%v: %v", v, f)
-		}
-	}
-	if s, ok := ToString(lua.LNumber(1e15)); s != "1e+15" || !ok {
-		t.Error(s)
-	}
-	if s, ok := ToString(lua.LTrue); ok {
-		t.Error(s)
-	}
+func TestCharacters(t *testing.T) {
 	if s := CString("a\x00b"); s != "a" {
 		t.Error(s)
 	}

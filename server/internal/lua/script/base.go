@@ -3,232 +3,215 @@ package script
 import (
 	"errors"
 	"math"
-	"runtime"
+	"runtime/metrics"
 	"strconv"
 	"strings"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/lua"
 	"github.com/zsetd/zsetd/server/internal/lua/compiler"
 	"github.com/zsetd/zsetd/server/internal/lua/conv"
 )
 
-// openBase fills the globals.
+// openBase fills the globals: section 5.1 of the manual of Lua 5.1, as far as Redis has it.
 func (st *State) openBase() {
-	for name, f := range map[string]lua.LGFunction{
-		"assert": st.assert, "collectgarbage": st.collectgarbage, "error": st.error, "gcinfo": st.gcinfo,
-		"getmetatable": st.getmetatable, "load": st.load, "loadstring": st.loadstring,
-		"next": st.next, "pcall": st.pcall, "rawequal": st.rawequal, "rawget": st.rawget,
-		"rawset": st.rawset, "select": st.selectArgs, "setmetatable": st.setmetatable,
-		"tonumber": st.tonumber, "tostring": st.tostring, "type": st.typeOf, "unpack": st.unpack, "xpcall": st.xpcall,
+	for _, e := range []entry{
+		{"assert", assert}, {"collectgarbage", collectgarbage}, {"error", baseError},
+		{"gcinfo", func(c *call) { c.push(lua.Number(math.Floor(heapKilobytes()))) }},
+		{"getmetatable", getmetatable}, {"load", load}, {"loadstring", loadstring}, {"pcall", pcall},
+		{"rawequal", func(c *call) { c.push(lua.Bool(lua.Equal(c.any(1), c.any(2)))) }},
+		{"rawget", rawget}, {"rawset", rawset}, {"select", selectArgs}, {"setmetatable", setmetatable},
+		{"tonumber", tonumber}, {"tostring", tostring},
+		{"type", func(c *call) { c.push(c.kinds[c.any(1).Kind()]) }},
+		{"unpack", unpack}, {"xpcall", xpcall},
 	} {
-		st.globals.RawSetString(name, st.function(f))
+		st.globals.SetText(nil, e.name, st.function(e.run))
 	}
-	next := st.globals.RawGetString("next")
-	st.globals.RawSetString("pairs", st.function(func(L *lua.LState) int {
-		t := L.Get(1)
-		if _, ok := t.(*lua.LTable); !ok {
-			st.typeError(L, 1, "table")
-		}
-		L.Push(next)
-		L.Push(t)
-		L.Push(lua.LNil)
-		return 3
-	}))
-	step := st.function(st.ipairsStep)
-	st.globals.RawSetString("ipairs", st.function(func(L *lua.LState) int {
-		t := L.Get(1)
-		if _, ok := t.(*lua.LTable); !ok {
-			st.typeError(L, 1, "table")
-		}
-		L.Push(step)
-		L.Push(t)
-		L.Push(lua.LNumber(0))
-		return 3
-	}))
-	st.globals.RawSetString("_VERSION", lua.LString("Lua 5.1"))
-	st.globals.RawSetString("coroutine", st.coroutineLibrary())
-	st.globals.RawSetString("table", st.tableLibrary())
-	st.globals.RawSetString("math", st.mathLibrary())
-	st.globals.RawSetString("string", st.stringLibrary())
-	st.globals.RawSetString("os", st.osLibrary())
-	st.globals.RawSetString("bit", st.bitLibrary())
-	st.globals.RawSetString("struct", st.structLibrary())
-	st.globals.RawSetString("cjson", st.jsonLibrary())
-	st.globals.RawSetString("cmsgpack", st.msgpackLibrary())
+	for k := range st.kinds {
+		st.kinds[k] = lua.Text(lua.Kind(k).String())
+	}
+	iterator := func(step, first lua.Value) lua.Value {
+		return st.function(func(c *call) {
+			c.table(1)
+			c.push(step)
+			c.push(c.at(1))
+			c.push(first)
+		})
+	}
+	step := lua.NewNext(st.wrap(next)).Value()
+	st.globals.SetText(nil, "next", step)
+	st.globals.SetText(nil, "pairs", iterator(step, lua.Nil))
+	st.globals.SetText(nil, "ipairs", iterator(lua.NewIndexes(st.wrap(ipairsStep)).Value(), lua.Number(0)))
+	st.globals.SetText(nil, "_VERSION", lua.Text("Lua 5.1"))
+	for _, library := range []struct {
+		name string
+		open func() *lua.Table
+	}{
+		{"coroutine", st.coroutineLibrary}, {"table", st.tableLibrary}, {"string", st.stringLibrary}, {"math", st.mathLibrary},
+		{"os", st.osLibrary}, {"cjson", st.newJSON}, {"struct", st.structLibrary}, {"cmsgpack", st.msgpackLibrary}, {"bit", st.bitLibrary},
+	} {
+		st.globals.SetText(nil, library.name, library.open().Value())
+	}
+	st.vm.StringMeta = lua.NewTable(0, 1)
+	st.vm.StringMeta.SetText(nil, "__index", st.globals.GetText("string"))
+	st.vm.StringMeta.ReadOnly = true
 }
 
-func (st *State) assert(L *lua.LState) int {
-	st.checkAny(L, 1)
-	if lua.LVAsBool(L.Get(1)) {
-		return L.GetTop()
+func assert(c *call) {
+	if !c.any(1).Truth() {
+		msg := "assertion failed!"
+		if c.given(2) {
+			msg = conv.CString(c.text(2))
+		}
+		c.raise(msg)
+		return
 	}
-	msg := "assertion failed!"
-	if L.GetTop() > 1 && L.Get(2) != lua.LNil {
-		msg = conv.CString(st.checkString(L, 2))
-	}
-	st.Raise(L, msg)
-	return 0
+	c.results = append(c.results, c.args.Slice(1)...)
 }
 
-func (st *State) collectgarbage(L *lua.LState) int {
-	switch st.checkOption(L, 1, "collect", "stop", "restart", "collect", "count", "step", "setpause", "setstepmul") {
+// heapKilobytes is the memory of the process: that of a machine is not known.
+func heapKilobytes() float64 {
+	samples := [...]metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(samples[:])
+	return float64(samples[0].Value.Uint64()) / 1024
+}
+
+func collectgarbage(c *call) {
+	switch c.option(1, "collect", "stop", "restart", "collect", "count", "step", "setpause", "setstepmul") {
 	case "count":
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		L.Push(lua.LNumber(float64(m.HeapAlloc) / 1024))
+		c.push(lua.Number(heapKilobytes()))
 	case "step":
-		L.Push(lua.LTrue)
+		c.push(lua.True)
 	default:
-		L.Push(lua.LNumber(0))
-	}
-	return 1
-}
-
-func (st *State) gcinfo(L *lua.LState) int {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	L.Push(lua.LNumber(m.HeapAlloc / 1024))
-	return 1
-}
-
-func (st *State) error(L *lua.LState) int {
-	level := st.optInt32(L, 2, 1)
-	v := L.Get(1)
-	if text, ok := conv.ToString(v); ok && level > 0 {
-		v = lua.LString(st.position(L, level) + text)
-	}
-	L.Error(v, 0)
-	return 0
-}
-
-// position returns the position of the function at a level above the running one. The
-// function that protected puts on the stack is no level.
-func (st *State) position(L *lua.LState, level int) string {
-	for i := 1; ; i++ {
-		f, ok := frameAt(L, i)
-		if !ok {
-			return ""
-		}
-		if f.fn == st.coRun {
-			continue
-		}
-		if level--; level == 0 {
-			return f.where()
-		}
+		c.push(lua.Number(0))
 	}
 }
 
-func (st *State) getmetatable(L *lua.LState) int {
-	v := st.checkAny(L, 1)
-	mt := L.GetMetatable(v)
-	if t, ok := v.(*lua.LTable); ok && mt == lua.LFalse {
-		if st.guardOf(t) != nil {
-			mt = lua.LNil
-		}
+func baseError(c *call) {
+	level := c.optInt32(2, 1)
+	v := c.at(1)
+	if text, ok := lua.ToText(v); ok && level > 0 {
+		v = lua.Text(c.vm.Where(level) + text)
 	}
-	L.Push(mt)
-	return 1
+	c.fail(c.vm.Throw(v))
 }
 
-func (st *State) setmetatable(L *lua.LState) int {
-	t, ok := L.Get(1).(*lua.LTable)
+func (st *State) metatable(v lua.Value) *lua.Table {
+	if t := v.Table(); t != nil {
+		return t.Meta
+	}
+	if v.Kind() == lua.KindString {
+		return st.vm.StringMeta
+	}
+	return nil
+}
+
+func getmetatable(c *call) {
+	meta := c.metatable(c.any(1))
+	if meta == nil {
+		c.push(lua.Nil)
+		return
+	}
+	v := meta.GetText("__metatable")
+	if v.IsNil() {
+		v = meta.Value()
+	}
+	c.push(v)
+}
+
+func setmetatable(c *call) {
+	t := c.table(1)
+	meta := c.at(2).Table()
+	if meta == nil && (c.len() < 2 || c.given(2)) {
+		c.argError(2, "nil or table expected")
+	}
+	if t.Meta != nil && !t.Meta.GetText("__metatable").IsNil() {
+		c.raise("cannot change a protected metatable")
+	}
+	if c.open(t) {
+		t.Meta = meta
+	}
+	c.push(t.Value())
+}
+
+func next(c *call) {
+	k, v, ok := c.table(1).Next(c.at(2))
 	if !ok {
-		st.typeError(L, 1, "table")
+		c.raisePlain("invalid key to 'next'")
+		return
 	}
-	mt, isTable := L.Get(2).(*lua.LTable)
-	if !isTable && (L.GetTop() < 2 || L.Get(2) != lua.LNil) {
-		st.argError(L, 2, "nil or table expected")
+	if c.push(k); !k.IsNil() {
+		c.push(v)
 	}
-	st.checkOpen(L, t)
-	if old, ok := t.Metatable.(*lua.LTable); ok && old.RawGetString("__metatable") != lua.LNil {
-		st.Raise(L, "cannot change a protected metatable")
-	}
-	if isTable {
-		t.Metatable = mt
-	} else {
-		t.Metatable = lua.LNil
-	}
-	L.Push(t)
-	return 1
 }
 
-func (st *State) next(L *lua.LState) int {
-	t := st.checkTable(L, 1)
-	key := L.Get(2)
-	k, v := next(t, key)
-	L.Push(k)
-	if k == lua.LNil {
-		return 1
+func ipairsStep(c *call) {
+	i := c.int32(2) + 1
+	if v := c.table(1).GetInt(i); !v.IsNil() {
+		c.push(lua.Number(float64(i)))
+		c.push(v)
 	}
-	L.Push(v)
-	return 2
 }
 
-// next returns the entry after key. Unlike Lua's, it does not detect a key that was
-// never in the table.
-func next(t *lua.LTable, key lua.LValue) (lua.LValue, lua.LValue) { return t.Next(key) }
-
-func (st *State) ipairsStep(L *lua.LState) int {
-	t := st.checkTable(L, 1)
-	i := st.checkInt(L, 2) + 1
-	v := t.RawGetInt(i)
-	if v == lua.LNil {
-		return 0
-	}
-	L.Push(lua.LNumber(i))
-	L.Push(v)
-	return 2
-}
-
-func (st *State) load(L *lua.LState) int {
+func load(c *call) {
 	chunk := "=(load)"
-	if L.GetTop() > 1 && L.Get(2) != lua.LNil {
-		chunk = st.checkString(L, 2)
+	if c.given(2) {
+		chunk = c.text(2)
 	}
-	f := st.checkFunction(L, 1)
-	position := where(L, 1)
+	f := c.function(1)
 	var src strings.Builder
-	reader := st.function(func(L *lua.LState) int {
-		for {
-			L.SetTop(0)
-			L.Push(f)
-			L.Call(0, 1)
-			v := L.Get(1)
-			s, ok := conv.ToString(v)
-			if !ok && v != lua.LNil {
-				st.raisePlain(L, position+"reader function must return a string")
+	for c.err == nil {
+		results, err := c.vm.Try(f.Value(), lua.Nil)
+		if err != nil {
+			if err.Fatal {
+				c.fail(err)
+				return
 			}
-			if s == "" {
-				return 0
-			}
-			st.checkLength(L, src.Len()+len(s))
-			src.WriteString(s)
+			c.push(lua.Nil)
+			c.push(err.Value)
+			return
 		}
-	})
-	L.SetTop(0)
-	L.Push(reader)
-	if ok, failed := st.protected(L, 0); !ok {
-		L.Push(lua.LNil)
-		L.Push(failed)
-		return 2
+		piece := lua.Nil
+		if len(results) > 0 {
+			piece = results[0]
+		}
+		text, ok := lua.ToText(piece)
+		if !ok && !piece.IsNil() {
+			c.push(lua.Nil)
+			c.push(lua.Text(c.vm.Where(1) + "reader function must return a string"))
+			return
+		}
+		if text == "" {
+			break
+		}
+		if src.Len()+len(text) > c.vm.MaxString {
+			c.push(lua.Nil)
+			c.push(lua.Text("not enough memory"))
+			return
+		}
+		c.makes(len(text))
+		src.WriteString(text)
 	}
-	return st.loaded(L, src.String(), chunk)
+	c.loaded(src.String(), chunk)
 }
 
-func (st *State) loadstring(L *lua.LState) int {
-	src := st.checkString(L, 1)
+func loadstring(c *call) {
+	src := c.text(1)
 	chunk := src
-	if L.GetTop() > 1 && L.Get(2) != lua.LNil {
-		chunk = st.checkString(L, 2)
+	if c.given(2) {
+		chunk = c.text(2)
 	}
-	return st.loaded(L, src, chunk)
+	c.loaded(src, chunk)
 }
 
-func (st *State) loaded(L *lua.LState, src, chunk string) int {
+func (c *call) loaded(src, chunk string) {
+	if c.err != nil {
+		return
+	}
 	id := chunkID(chunk, idSize)
-	f, err := st.compile(src, id)
+	f, err := c.compile(src, id)
 	if err == compiler.ErrStopped {
-		L.Error(st.ticks.end, 0)
+		c.fail(c.end)
+		return
 	}
 	if strings.HasPrefix(src, "\x1bLua") { // compiled code would bypass the checks of the compiler
 		f, err = nil, errors.New(id+": bad code in precompiled chunk")
@@ -238,12 +221,11 @@ func (st *State) loaded(L *lua.LState, src, chunk string) int {
 		if rest, found := strings.CutPrefix(msg, id); found {
 			msg = chunkID(chunk, syntaxIDSize) + rest
 		}
-		L.Push(lua.LNil)
-		L.Push(lua.LString(msg))
-		return 2
+		c.push(lua.Nil)
+		c.push(lua.Text(msg))
+		return
 	}
-	L.Push(f)
-	return 1
+	c.push(f.Value())
 }
 
 // The bytes of a chunk's name in messages of Lua 5.1, with the NUL that ends it in C: of code that
@@ -282,142 +264,108 @@ func chunkID(name string, most int) string {
 
 // pcall is Redis's: in place of an error that is a table it returns the field err of
 // the table if that is a string, and else both.
-func (st *State) pcall(L *lua.LState) int {
-	n := L.GetTop()
-	if n == 0 { // Redis then calls its own placeholder for the result
-		L.Push(lua.LFalse)
-		L.Push(lua.LString("attempt to call a boolean value"))
-		return 2
+func pcall(c *call) {
+	if c.len() == 0 { // Redis then calls its own placeholder for the result
+		c.push(lua.False)
+		c.push(lua.Text("attempt to call a boolean value"))
+		return
 	}
-	ok, failed := st.protected(L, n-1)
-	if ok {
-		L.Insert(lua.LTrue, 1)
-		return L.GetTop()
+	results, err := c.vm.Try(c.at(1), lua.Nil, c.args.Slice(2)...)
+	if c.protected(results, err) || c.err != nil {
+		return
 	}
-	L.Push(lua.LFalse)
-	t, isTable := failed.(*lua.LTable)
-	if !isTable {
-		L.Push(failed)
-		return 2
+	t := err.Value.Table()
+	if t == nil {
+		c.push(err.Value)
+		return
 	}
-	field := L.GetField(t, "err")
-	if text, isText := conv.ToString(field); isText {
-		L.Push(lua.LString(text))
-		return 2
+	field, failed := c.vm.Index(err.Value, lua.Text("err"))
+	if failed != nil {
+		c.fail(failed)
+		return
 	}
-	L.Push(t)
-	L.Push(field)
-	return 3
+	if text, ok := lua.ToText(field); ok {
+		c.push(lua.Text(text))
+		return
+	}
+	c.push(err.Value)
+	c.push(field)
 }
 
-// protected calls the function that is below n arguments on an otherwise empty
-// stack. Its results replace it, or its error is returned.
-func (st *State) protected(L *lua.LState, n int) (ok bool, failed lua.LValue) {
-	called := L.Get(L.GetTop() - n)
-	if _, isFunction := called.(*lua.LFunction); !isFunction && st.metafield(called, "__call") == lua.LNil {
-		L.SetTop(0)
-		return false, lua.LString("attempt to call a " + called.Type().String() + " value")
+// protected pushes what a protected call has returned: true and the results, or false.
+func (c *call) protected(results []lua.Value, err *lua.Error) bool {
+	switch {
+	case err == nil:
+		c.push(lua.True)
+		c.results = append(c.results, results...)
+	case err.Fatal:
+		c.fail(err)
+	default:
+		c.push(lua.False)
 	}
-	L.Insert(st.protect(), 1)
-	err := st.try(L, n+1, lua.MultRet)
-	L.Panic = st.panicked
-	if err == nil {
-		return true, nil
-	}
-	if st.bug != nil {
-		panic(st.bug)
-	}
-	L.SetTop(0)
-	return false, st.object(err)
+	return err == nil
 }
 
-func (st *State) xpcall(L *lua.LState) int {
-	if L.GetTop() < 2 {
-		st.argError(L, 2, "value expected")
+func xpcall(c *call) {
+	handler := c.any(2)
+	if c.err != nil {
+		return
 	}
-	handler := L.Get(2)
-	L.SetTop(1)
-	ok, failed := st.protected(L, 0)
-	if ok {
-		L.Insert(lua.LTrue, 1)
-		return L.GetTop()
+	if handler.IsNil() {
+		handler = lua.False // which cannot be called either
 	}
-	L.Push(handler)
-	L.Push(failed)
-	if ok, _ = st.protected(L, 1); !ok {
-		L.Push(lua.LFalse)
-		L.Push(lua.LString("error in error handling"))
-		return 2
-	}
-	L.Insert(lua.LFalse, 1)
-	L.SetTop(2)
-	return 2
-}
-
-func (st *State) rawequal(L *lua.LState) int {
-	L.Push(lua.LBool(L.RawEqual(st.checkAny(L, 1), st.checkAny(L, 2))))
-	return 1
-}
-
-func (st *State) rawget(L *lua.LState) int {
-	t := st.checkTable(L, 1)
-	L.Push(t.RawGet(st.checkAny(L, 2)))
-	return 1
-}
-
-func (st *State) rawset(L *lua.LState) int {
-	t := st.checkOpenTable(L, 1)
-	k := st.checkAny(L, 2)
-	st.checkAny(L, 3)
-	st.checkKey(L, k)
-	t.RawSet(k, L.Get(3))
-	L.SetTop(1)
-	return 1
-}
-
-func (st *State) checkKey(L *lua.LState, k lua.LValue) {
-	if k == lua.LNil {
-		st.raisePlain(L, "table index is nil")
-	}
-	if n, ok := k.(lua.LNumber); ok && n != n {
-		st.raisePlain(L, "table index is NaN")
+	results, err := c.vm.Try(c.at(1), handler)
+	if !c.protected(results, err) && c.err == nil {
+		c.push(err.Value)
 	}
 }
 
-func (st *State) selectArgs(L *lua.LState) int {
-	count := L.GetTop() - 1
-	if L.Get(1) == lua.LString("#") {
-		L.Push(lua.LNumber(count))
-		return 1
+func rawget(c *call) {
+	t := c.table(1)
+	c.push(t.Get(c.any(2)))
+}
+
+func rawset(c *call) {
+	t := c.table(1)
+	c.any(2)
+	c.any(3)
+	c.set(t, c.at(2), c.at(3))
+	c.push(c.at(1))
+}
+
+func selectArgs(c *call) {
+	count := c.len() - 1
+	if s, _ := c.at(1).Str(); s == "#" {
+		c.push(lua.Number(float64(count)))
+		return
 	}
-	first := st.checkInt32(L, 1)
+	first := c.int32(1)
 	if first < 0 { // from the end
 		first += count + 1
 	}
 	if first < 1 {
-		st.argError(L, 1, "index out of range")
+		c.argError(1, "index out of range")
 	}
-	return max(count-first+1, 0)
+	if c.err == nil && first <= count {
+		c.results = append(c.results, c.args.Slice(first+1)...)
+	}
 }
 
-func (st *State) tonumber(L *lua.LState) int {
-	base := st.optInt32(L, 2, 10)
-	var v lua.LValue = lua.LNil
-	if base == 10 {
-		if f, ok := conv.ToNumber(st.checkAny(L, 1)); ok {
-			v = lua.LNumber(f)
+func tonumber(c *call) {
+	v := lua.Nil
+	if base := c.optInt32(2, 10); base == 10 {
+		if f, ok := lua.ToNumber(c.any(1)); ok {
+			v = lua.Number(f)
 		}
 	} else {
-		text := st.checkString(L, 1)
+		text := c.text(1)
 		if base < 2 || base > 36 {
-			st.argError(L, 2, "base out of range")
-		}
-		if u, ok := unsignedNumber(conv.CString(text), base); ok {
-			v = lua.LNumber(u)
+			c.argError(2, "base out of range")
+		} else if u, ok := unsignedNumber(conv.CString(text), base); ok {
+			v = lua.Number(float64(u))
 		}
 	}
-	L.Push(v)
-	return 1
+	c.push(v)
 }
 
 // unsignedNumber parses an integer of a base, with spaces around it, as strtoul in C99
@@ -434,227 +382,42 @@ func unsignedNumber(text string, base int) (u uint64, ok bool) {
 	}
 	u, err := strconv.ParseUint(digits, base, 64)
 	switch {
-	case errors.Is(err, strconv.ErrRange):
-		return math.MaxUint64, true
+	case errors.Is(err, strconv.ErrRange): // perhaps before a byte that is no digit
+		return math.MaxUint64, strings.Trim(strings.ToLower(digits), "0123456789abcdefghijklmnopqrstuvwxyz"[:base]) == ""
 	case negative:
 		u = -u
 	}
 	return u, err == nil
 }
 
-func (st *State) tostring(L *lua.LState) int {
-	v := st.checkAny(L, 1)
-	if f := st.metafield(v, "__tostring"); f != lua.LNil {
-		L.Push(f)
-		L.Push(v)
-		L.Call(1, 1)
-		return 1
+func tostring(c *call) {
+	v := c.any(1)
+	if v.Kind() == lua.KindString {
+		c.push(v)
+		return
 	}
-	L.Push(lua.LString(display(v)))
-	return 1
-}
-
-func (st *State) metafield(v lua.LValue, name string) lua.LValue {
-	var mt lua.LValue = lua.LNil
-	switch v := v.(type) {
-	case *lua.LTable:
-		mt = v.Metatable
-	case *lua.LUserData:
-		mt = v.Metatable
+	if meta := c.metatable(v); meta != nil {
+		if f := meta.GetText("__tostring"); !f.IsNil() {
+			c.push(c.invoke(f, v))
+			return
+		}
 	}
-	if t, ok := mt.(*lua.LTable); ok {
-		return st.real(t).RawGetString(name)
-	}
-	return lua.LNil
-}
-
-func display(v lua.LValue) string {
-	if s, ok := conv.ToString(v); ok {
-		return s
-	}
-	if u, ok := v.(*lua.LUserData); ok && u.Value == nil { // cjson.null
-		return "userdata: (nil)"
-	}
-	return v.String()
-}
-
-func (st *State) typeOf(L *lua.LState) int {
-	L.Push(lua.LString(st.checkAny(L, 1).Type().String()))
-	return 1
+	c.push(lua.Text(lua.Display(v)))
 }
 
 // maxUnpack is the number of values that Lua puts on its stack at once.
 const maxUnpack = 8000
 
-func (st *State) unpack(L *lua.LState) int {
-	t := st.checkTable(L, 1)
-	first := st.optInt32(L, 2, 1)
-	last := st.optInt32(L, 3, t.Len())
+func unpack(c *call) {
+	t := c.table(1)
+	first := c.optInt32(2, 1)
+	last := c.optInt32(3, t.Len())
 	n := max(last-first+1, 0)
 	if n >= maxUnpack {
-		st.Raise(L, "too many results to unpack")
+		c.raise("too many results to unpack")
+		return
 	}
 	for i := range n {
-		L.Push(t.RawGet(lua.LNumber(first + i)))
-	}
-	return n
-}
-
-// checkLength refuses strings that exceed the limit.
-func (st *State) checkLength(L *lua.LState, n int) {
-	if n > st.most {
-		L.Error(lua.LString("not enough memory"), 0)
-	}
-}
-
-// make raises an error if a string that is made is too long. It counts the string as work, so
-// that many long ones lead to a check of the memory.
-func (st *State) make(L *lua.LState, n int) {
-	st.checkLength(L, n)
-	st.ticks.left -= n >> 12
-}
-
-// join is the function that a .. b calls.
-func (st *State) join(L *lua.LState) int {
-	n := L.GetTop()
-	total := 0
-	for i := 1; i <= n; i++ {
-		switch v := L.Get(i).(type) {
-		case lua.LString:
-			total += len(v)
-		case lua.LNumber:
-			total += 8
-		default:
-			return st.joinValues(L, n)
-		}
-	}
-	st.make(L, total)
-	b := make([]byte, 0, total)
-	for i := 1; i <= n; i++ {
-		switch v := L.Get(i).(type) {
-		case lua.LString:
-			b = append(b, v...)
-		case lua.LNumber:
-			b = conv.AppendNumber(b, float64(v))
-		}
-	}
-	L.Push(lua.LString(view(b)))
-	return 1
-}
-
-// joinValues joins from the right, with metamethods where they exist.
-func (st *State) joinValues(L *lua.LState, n int) int {
-	right := L.Get(n)
-	for i := n - 1; i >= 1; i-- {
-		left := L.Get(i)
-		a, ok1 := conv.ToString(left)
-		b, ok2 := conv.ToString(right)
-		if ok1 && ok2 {
-			st.make(L, len(a)+len(b))
-			right = lua.LString(a + b)
-			continue
-		}
-		f := st.metafield(left, "__concat")
-		if f == lua.LNil {
-			f = st.metafield(right, "__concat")
-		}
-		if f == lua.LNil {
-			n := i
-			if ok1 {
-				n = i + 1
-			}
-			st.Raise(L, st.operandError(L, "concatenate", n))
-		}
-		L.Push(f)
-		L.Push(left)
-		L.Push(right)
-		L.Call(2, 1)
-		right = L.Get(-1)
-		L.Pop(1)
-	}
-	L.Push(right)
-	return 1
-}
-
-// mod is the function that a % b calls, unless b is a whole constant: gopher-lua's
-// remainder is exact, and Lua's is not.
-func (st *State) mod(L *lua.LState) int {
-	a, ok1 := conv.ToNumber(L.Get(1))
-	b, ok2 := conv.ToNumber(L.Get(2))
-	if ok1 && ok2 {
-		L.Push(lua.LNumber(compiler.Remainder(a, b)))
-		return 1
-	}
-	f := st.metafield(L.Get(1), "__mod")
-	if f == lua.LNil {
-		f = st.metafield(L.Get(2), "__mod")
-	}
-	if f == lua.LNil {
-		n := 1
-		if ok1 {
-			n = 2
-		}
-		st.Raise(L, st.operandError(L, "perform arithmetic on", n))
-	}
-	L.Push(f)
-	L.Insert(f, 1)
-	L.SetTop(3)
-	L.Call(2, 1)
-	return 1
-}
-
-// operandError returns the message about an argument of an intrinsic, which was an
-// operand in the source.
-func (st *State) operandError(L *lua.LState, op string, n int) string {
-	caller, ok := frameAt(L, 1)
-	reg := -1
-	if ok && !caller.fn.IsG {
-		reg = caller.instruction().A() + n
-	}
-	return typeError(op, L.Get(n).Type().String(), caller, reg)
-}
-
-// loop converts the values of a for statement to numbers.
-func (st *State) loop(L *lua.LState) int {
-	for i, what := range []string{"initial value", "limit", "step"} {
-		f, ok := conv.ToNumber(L.Get(i + 1))
-		if !ok {
-			st.Raise(L, "'for' "+what+" must be a number")
-		}
-		L.Push(lua.LNumber(f))
-	}
-	return 3
-}
-
-// arithmetic returns the metamethod of strings for an operator: gopher-lua would
-// parse "010" as 8.
-func (st *State) arithmetic(op int) lua.LGFunction {
-	return func(L *lua.LState) int {
-		a, ok1 := conv.ToNumber(L.Get(1))
-		b, ok2 := conv.ToNumber(L.Get(2))
-		if op == lua.OP_UNM {
-			b, ok2 = 0, true
-		}
-		if !ok1 || !ok2 {
-			bad, first := L.Get(1), true
-			if ok1 {
-				bad, first = L.Get(2), false
-			}
-			caller, ok := frameAt(L, 1)
-			reg := -1
-			if ok && !caller.fn.IsG {
-				in := caller.instruction()
-				if reg = in.C(); first {
-					reg = in.B()
-				}
-				if _, constant := compiler.Constant(reg); constant {
-					reg = -1
-				}
-			}
-			st.Raise(L, typeError("perform arithmetic on", bad.Type().String(), caller, reg))
-		}
-		r, _ := compiler.Calculate(op, a, b)
-		L.Push(lua.LNumber(r))
-		return 1
+		c.push(t.GetInt(first + i))
 	}
 }

@@ -3,6 +3,8 @@ package script
 import (
 	"os"
 	"testing"
+
+	"github.com/zsetd/zsetd/server/internal/lua"
 )
 
 // BenchmarkRun runs compiled scripts that call no command.
@@ -21,7 +23,7 @@ func BenchmarkRun(b *testing.B) {
 			}
 			for range b.N {
 				if _, failed := st.Call(fn); failed != nil {
-					b.Fatal(display(failed.Value))
+					b.Fatal(lua.Display(failed.Value))
 				}
 			}
 		})

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/lua"
 )
 
 // jsonSettings are the settings of a cjson module. See the manual of lua-cjson, by Mark
@@ -21,107 +21,101 @@ type jsonSettings struct {
 	arrayTables             bool // arrays are decoded to tables that are marked as such
 }
 
-// jsonLibrary is cjson 2.1 in Redis's version.
-func (st *State) jsonLibrary() *lua.LTable {
-	st.null = &lua.LUserData{Metatable: lua.LNil}
-	return st.newJSON()
-}
-
 // jsonSetting changes a setting to argument n, unless that is nil, and returns its value.
-type jsonSetting func(L *lua.LState, n int) lua.LValue
+type jsonSetting func(c *call, n int) lua.Value
 
-func (st *State) jsonInteger(v *int, lo, hi int) jsonSetting {
-	return func(L *lua.LState, n int) lua.LValue {
-		if L.Get(n) != lua.LNil {
-			number := st.checkInt32(L, n)
+func jsonInteger(v *int, lo, hi int) jsonSetting {
+	return func(c *call, n int) lua.Value {
+		if c.given(n) {
+			number := c.int32(n)
 			if number < lo || number > hi {
-				st.argError(L, 1, fmt.Sprintf("expected integer between %d and %d", lo, hi))
+				c.argError(1, fmt.Sprintf("expected integer between %d and %d", lo, hi))
 			}
-			*v = number
+			if c.err == nil {
+				*v = number
+			}
 		}
-		return lua.LNumber(*v)
+		return lua.Number(float64(*v))
 	}
 }
 
-func (st *State) jsonFlag(v *bool) jsonSetting {
-	return func(L *lua.LState, n int) lua.LValue {
-		switch arg := L.Get(n).(type) {
-		case *lua.LNilType:
-		case lua.LBool:
-			*v = bool(arg)
+func jsonFlag(v *bool) jsonSetting {
+	return func(c *call, n int) lua.Value {
+		switch arg := c.at(n); arg.Kind() {
+		case lua.KindNil:
+		case lua.KindBool:
+			*v = arg.Truth()
 		default:
-			*v = st.checkOption(L, n, "", "off", "on") == "on"
+			if option := c.option(n, "", "off", "on"); c.err == nil {
+				*v = option == "on"
+			}
 		}
-		return lua.LBool(*v)
+		return lua.Bool(*v)
 	}
 }
 
-func (st *State) jsonInvalid(v *string) jsonSetting {
-	return func(L *lua.LState, n int) lua.LValue {
-		switch arg := L.Get(n); arg {
-		case lua.LNil:
-		case lua.LTrue:
+func jsonInvalid(v *string) jsonSetting {
+	return func(c *call, n int) lua.Value {
+		switch arg := c.at(n); {
+		case arg.IsNil():
+		case arg == lua.True:
 			*v = "on"
-		case lua.LFalse:
+		case arg == lua.False:
 			*v = "off"
 		default:
-			*v = st.checkOption(L, n, "", "off", "on", "null")
+			if option := c.option(n, "", "off", "on", "null"); c.err == nil {
+				*v = option
+			}
 		}
 		if *v == "null" {
-			return lua.LString("null")
+			return lua.Text("null")
 		}
-		return lua.LBool(*v == "on")
+		return lua.Bool(*v == "on")
 	}
 }
 
-// newJSON returns a module with settings of its own.
-func (st *State) newJSON() *lua.LTable {
+// newJSON returns a module with settings of its own: cjson 2.1 in Redis's version.
+func (st *State) newJSON() *lua.Table {
 	s := &jsonSettings{
 		sparseRatio: 2, sparseSafe: 10, encodeDepth: 1000, decodeDepth: 1000, encodeInvalid: "off", decodeInvalid: true,
 		precision: 14, keepBuffer: true,
 	}
-	one := func(f func(L *lua.LState) lua.LValue) lua.LGFunction {
-		return func(L *lua.LState) int {
-			if L.GetTop() != 1 {
-				st.argError(L, 1, "expected 1 argument")
+	one := func(name string, f func(c *call)) entry {
+		return entry{name, func(c *call) {
+			if c.len() != 1 {
+				c.argError(1, "expected 1 argument")
+				return
 			}
-			L.Push(f(L))
-			return 1
-		}
+			f(c)
+		}}
 	}
-	t := st.library(map[string]lua.LGFunction{
-		"encode": one(func(L *lua.LState) lua.LValue { return st.encodeJSON(L, s, L.Get(1)) }),
-		"decode": one(func(L *lua.LState) lua.LValue { return st.decodeJSON(L, s, st.checkString(L, 1)) }),
-		"new": func(L *lua.LState) int {
-			L.Push(st.newJSON())
-			return 1
-		},
-	})
-	for name, settings := range map[string][]jsonSetting{
-		"encode_sparse_array": {
-			st.jsonFlag(&s.sparseConvert), st.jsonInteger(&s.sparseRatio, 0, math.MaxInt32), st.jsonInteger(&s.sparseSafe, 0, math.MaxInt32),
-		},
-		"encode_max_depth":           {st.jsonInteger(&s.encodeDepth, 1, math.MaxInt32)},
-		"decode_max_depth":           {st.jsonInteger(&s.decodeDepth, 1, math.MaxInt32)},
-		"encode_number_precision":    {st.jsonInteger(&s.precision, 1, 14)},
-		"decode_array_with_array_mt": {st.jsonFlag(&s.arrayTables)},
-		"encode_keep_buffer":         {st.jsonFlag(&s.keepBuffer)},
-		"encode_invalid_numbers":     {st.jsonInvalid(&s.encodeInvalid)},
-		"decode_invalid_numbers":     {st.jsonFlag(&s.decodeInvalid)},
-	} {
-		t.RawSetString(name, st.function(func(L *lua.LState) int {
-			if L.GetTop() > len(settings) {
-				st.argError(L, len(settings)+1, "found too many arguments")
+	setting := func(name string, settings ...jsonSetting) entry {
+		return entry{name, func(c *call) {
+			if c.len() > len(settings) {
+				c.argError(len(settings)+1, "found too many arguments")
 			}
-			L.SetTop(len(settings))
 			for i, setting := range settings {
-				L.Push(setting(L, i+1))
+				if c.err == nil {
+					c.push(setting(c, i+1))
+				}
 			}
-			return len(settings)
-		}))
+		}}
 	}
-	t.RawSetString("null", st.null)
-	t.RawSetString("_NAME", lua.LString("cjson"))
-	t.RawSetString("_VERSION", lua.LString("2.1.0"))
+	t := st.library(
+		one("encode", func(c *call) { c.encodeJSON(s) }),
+		one("decode", func(c *call) { c.push(c.decodeJSON(s, c.text(1))) }),
+		setting("encode_sparse_array", jsonFlag(&s.sparseConvert), jsonInteger(&s.sparseRatio, 0, math.MaxInt32), jsonInteger(&s.sparseSafe, 0, math.MaxInt32)),
+		setting("encode_max_depth", jsonInteger(&s.encodeDepth, 1, math.MaxInt32)),
+		setting("decode_max_depth", jsonInteger(&s.decodeDepth, 1, math.MaxInt32)),
+		setting("encode_number_precision", jsonInteger(&s.precision, 1, 14)),
+		setting("encode_keep_buffer", jsonFlag(&s.keepBuffer)),
+		setting("encode_invalid_numbers", jsonInvalid(&s.encodeInvalid)),
+		setting("decode_invalid_numbers", jsonFlag(&s.decodeInvalid)),
+		setting("decode_array_with_array_mt", jsonFlag(&s.arrayTables)),
+		entry{"new", func(c *call) { c.push(c.newJSON().Value()) }},
+	)
+	t.SetText(nil, "null", lua.Null)
+	t.SetText(nil, "_NAME", lua.Text("cjson"))
+	t.SetText(nil, "_VERSION", lua.Text("2.1.0"))
 	return t
 }

@@ -8,26 +8,26 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/lua"
 	"github.com/zsetd/zsetd/server/internal/lua/conv"
 )
 
 // jsonDecoder parses a text by recursive descent: RFC 8259, with the errors and the
 // additional numbers of cjson. A NUL ends the text.
 type jsonDecoder struct {
+	*call
 	*jsonSettings
-	st    *State
-	L     *lua.LState
 	text  string
 	at    int // index of the next byte
 	depth int // of open arrays and objects
 }
 
-func (st *State) decodeJSON(L *lua.LState, s *jsonSettings, text string) lua.LValue {
+func (c *call) decodeJSON(s *jsonSettings, text string) lua.Value {
 	if len(text) >= 2 && (text[0] == 0 || text[1] == 0) {
-		st.Raise(L, "JSON parser does not support UTF-16 or UTF-32")
+		c.raise("JSON parser does not support UTF-16 or UTF-32")
+		return lua.Nil
 	}
-	d := &jsonDecoder{jsonSettings: s, st: st, L: L, text: text}
+	d := jsonDecoder{call: c, jsonSettings: s, text: text}
 	v := d.value()
 	if d.peek() != 0 {
 		d.expected("the end")
@@ -40,8 +40,8 @@ func (d *jsonDecoder) peek() byte {
 	for d.at < len(d.text) {
 		switch c := d.text[d.at]; c {
 		case ' ', '\t', '\n', '\r':
-			if d.at++; d.at%4096 == 0 {
-				d.st.Spend(d.L, 4096/16)
+			if d.at++; d.at%4096 == 0 && !d.tick(4096/16) {
+				return 0
 			}
 		default:
 			return c
@@ -54,7 +54,7 @@ func (d *jsonDecoder) peek() byte {
 func (d *jsonDecoder) expected(what string) { d.unexpected(what, d.found()) }
 
 func (d *jsonDecoder) unexpected(want, found string) {
-	d.st.Raise(d.L, fmt.Sprintf("Expected %s but found %s at character %d", want, found, d.at+1))
+	d.raise(fmt.Sprintf("Expected %s but found %s at character %d", want, found, d.at+1))
 }
 
 // found describes what begins at the next byte. If that is wrong in itself, found
@@ -98,11 +98,13 @@ func (d *jsonDecoder) word(word string) bool {
 }
 
 // value parses a value.
-func (d *jsonDecoder) value() lua.LValue {
-	d.st.Spend(d.L, 2) // for the value, and the comma or colon
+func (d *jsonDecoder) value() lua.Value {
+	if !d.tick(2) { // for the value, and the comma or colon
+		return lua.Nil
+	}
 	switch c := d.peek(); {
 	case c == '"':
-		return lua.LString(d.stringFor("value"))
+		return lua.Text(d.stringFor("value"))
 	case c == '{':
 		return d.object()
 	case c == '[':
@@ -110,23 +112,23 @@ func (d *jsonDecoder) value() lua.LValue {
 	case '0' <= c && c <= '9':
 		return d.numberValue()
 	case d.word("true"):
-		return lua.LTrue
+		return lua.True
 	case d.word("false"):
-		return lua.LFalse
+		return lua.False
 	case d.word("null"):
-		return d.st.null
+		return lua.Null
 	case d.numeric(c):
 		return d.numberValue()
 	}
 	d.expected("value")
-	return nil
+	return lua.Nil
 }
 
 // open enters the array or object that begins at the next byte.
 func (d *jsonDecoder) open() {
 	d.at++
 	if d.depth++; d.depth > d.decodeDepth || d.depth > maxUnpack/3 {
-		d.st.Raise(d.L, fmt.Sprintf("Found too many nested data structures (%d) at character %d", d.depth, d.at))
+		d.raise(fmt.Sprintf("Found too many nested data structures (%d) at character %d", d.depth, d.at))
 	}
 }
 
@@ -148,47 +150,45 @@ func (d *jsonDecoder) comma(alternative string) {
 	d.at++
 }
 
-// fewEntries is the number of entries that the table of an array or object has space for at
-// first: without one gopher-lua takes 32.
-const fewEntries = 4
-
-func (d *jsonDecoder) array() lua.LValue {
+func (d *jsonDecoder) array() lua.Value {
 	d.open()
-	t := d.L.CreateTable(fewEntries, 0)
+	t := lua.NewTable(0, 0)
 	if d.arrayTables {
-		meta := d.st.Table()
-		meta.RawSetString(jsonArray, lua.LTrue)
-		t.Metatable = d.st.Guarded(meta, false)
+		t.Meta = Library(Entry{jsonArray, lua.True})
+		t.Meta.ReadOnly = true
 	}
-	for i := 1; i > 1 || !d.closes(']'); i++ {
-		t.RawSetInt(i, d.value())
+	for i := 1; d.err == nil && (i > 1 || !d.closes(']')); i++ {
+		t.SetInt(d.vm, i, d.value())
 		if d.closes(']') {
 			break
 		}
 		d.comma("array end")
 	}
-	return t
+	return t.Value()
 }
 
-func (d *jsonDecoder) object() lua.LValue {
+func (d *jsonDecoder) object() lua.Value {
 	d.open()
-	t := d.L.CreateTable(0, fewEntries)
-	for first := true; !first || !d.closes('}'); first = false {
+	t := lua.NewTable(0, 0)
+	for first := true; d.err == nil && (!first || !d.closes('}')); first = false {
 		if d.peek() != '"' {
 			d.expected("object key string")
+			break
 		}
 		key := d.stringFor("object key string")
 		if d.peek() != ':' {
 			d.expected("colon")
 		}
 		d.at++
-		t.RawSetString(key, d.value())
+		if v := d.value(); d.err == nil {
+			d.err = t.Set(d.vm, lua.Text(key), v)
+		}
 		if d.closes('}') {
 			break
 		}
 		d.comma("object end")
 	}
-	return t
+	return t.Value()
 }
 
 // numeric reports whether a number that is not plain digits begins with c, at the next
@@ -203,12 +203,12 @@ func (d *jsonDecoder) numeric(c byte) bool {
 	return d.decodeInvalid && conv.IsAlpha(int(c)) && numberLength(d.text[d.at:]) > 0
 }
 
-func (d *jsonDecoder) numberValue() lua.LValue {
+func (d *jsonDecoder) numberValue() lua.Value {
 	f, fault := d.number()
 	if fault != "" {
 		d.unexpected("value", fault)
 	}
-	return lua.LNumber(f)
+	return lua.Number(f)
 }
 
 // number parses a number, of which there is the first byte.
@@ -337,7 +337,9 @@ func (d *jsonDecoder) string() (text, fault string) {
 		case d.at == len(d.text) || d.text[d.at] == 0:
 			return "", "unexpected end of string"
 		case d.at == end:
-			d.st.Spend(d.L, 4096/16)
+			if !d.tick(4096 / 16) {
+				return "", "interrupted"
+			}
 		case d.text[d.at] == '"':
 			if text = d.text[start:d.at]; b != nil {
 				text = view(append(b, text...))
@@ -345,7 +347,9 @@ func (d *jsonDecoder) string() (text, fault string) {
 			d.at++
 			return text, ""
 		default:
-			d.st.Spend(d.L, 1)
+			if !d.tick(1) {
+				return "", "interrupted"
+			}
 			b = append(b, d.text[start:d.at]...)
 			if b, fault = d.escape(b); fault != "" {
 				return "", fault

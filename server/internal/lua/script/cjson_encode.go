@@ -4,57 +4,61 @@ import (
 	"fmt"
 	"math"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/lua"
 	"github.com/zsetd/zsetd/server/internal/lua/conv"
 )
 
 // jsonEncoder appends values to a text.
 type jsonEncoder struct {
+	*call
 	*jsonSettings
-	st   *State
-	L    *lua.LState
 	text []byte
 }
 
-func (st *State) encodeJSON(L *lua.LState, s *jsonSettings, v lua.LValue) lua.LValue {
-	e := jsonEncoder{jsonSettings: s, st: st, L: L, text: make([]byte, 0, 64)}
-	e.value(v, 0)
-	return lua.LString(view(e.text))
+func (c *call) encodeJSON(s *jsonSettings) {
+	e := jsonEncoder{call: c, jsonSettings: s, text: c.buffer()}
+	e.value(c.at(1), 0)
+	c.pushBuffer(e.text)
 }
 
-func (e *jsonEncoder) fail(v lua.LValue, reason string) {
-	e.st.Raise(e.L, "Cannot serialise "+v.Type().String()+": "+reason)
+func (e *jsonEncoder) refuse(v lua.Value, reason string) {
+	e.raise("Cannot serialise " + v.Kind().String() + ": " + reason)
 }
 
 func (e *jsonEncoder) add(text string) { e.text = append(e.text, text...) }
 
 // value appends a value that is inside depth tables.
-func (e *jsonEncoder) value(v lua.LValue, depth int) {
-	switch v := v.(type) {
-	case lua.LString:
-		e.string(string(v))
-	case lua.LNumber:
-		e.number(float64(v))
-	case lua.LBool:
-		e.add(v.String())
-	case *lua.LTable:
-		e.table(e.st.real(v), depth+1)
-	case *lua.LNilType:
+func (e *jsonEncoder) value(v lua.Value, depth int) {
+	switch v.Kind() {
+	case lua.KindString:
+		s, _ := v.Str()
+		e.string(s)
+	case lua.KindNumber:
+		f, _ := v.Number()
+		e.number(f)
+	case lua.KindBool:
+		if v.Truth() {
+			e.add("true")
+		} else {
+			e.add("false")
+		}
+	case lua.KindTable:
+		e.table(v.Table(), depth+1)
+	case lua.KindNil, lua.KindUserdata:
 		e.add("null")
 	default:
-		if v != lua.LValue(e.st.null) {
-			e.fail(v, "type not supported")
-		}
-		e.add("null")
+		e.refuse(v, "type not supported")
 	}
-	e.st.Spend(e.L, 1)
-	e.st.checkLength(e.L, len(e.text))
+	if e.tick(1) {
+		e.fits(len(e.text))
+	}
 }
 
 // string appends a string. Besides what JSON demands, it escapes / and DEL, as cjson.
 func (e *jsonEncoder) string(s string) {
-	e.st.checkLength(e.L, len(e.text)+len(s))
-	e.st.make(e.L, len(s))
+	if !e.fits(len(e.text)+len(s)) || !e.tick(len(s)>>8) {
+		return
+	}
 	text := append(e.text, '"')
 	plain := 0 // s[plain:i] needs no escapes
 	for i := range len(s) {
@@ -62,8 +66,9 @@ func (e *jsonEncoder) string(s string) {
 		if c > '/' && c != '\\' && c != 127 || c >= ' ' && c != '"' && c < '/' {
 			continue
 		}
-		e.st.Spend(e.L, 1)
-		e.st.checkLength(e.L, len(text))
+		if !e.tick(1) || !e.fits(len(text)) {
+			return
+		}
 		text = append(text, s[plain:i]...)
 		plain = i + 1
 		letter := c
@@ -92,7 +97,7 @@ func (e *jsonEncoder) string(s string) {
 func (e *jsonEncoder) number(f float64) {
 	switch special := math.IsNaN(f) || math.IsInf(f, 0); {
 	case special && e.encodeInvalid == "off":
-		e.fail(lua.LNumber(f), "must not be NaN or Inf")
+		e.refuse(lua.Number(f), "must not be NaN or Inf")
 	case special && e.encodeInvalid == "null":
 		e.add("null")
 	case math.IsNaN(f):
@@ -106,22 +111,16 @@ func (e *jsonEncoder) number(f float64) {
 
 // length returns the length of t as an array; 0 if it is an object: if it has other
 // keys than positive integers, or too few of these and such tables are converted.
-func (e *jsonEncoder) length(t *lua.LTable) int {
-	longest, items := t.MaxN(), 0
-	for i := 1; i <= longest; i++ {
-		e.st.Spend(e.L, 1)
-		if t.RawGetInt(i) != lua.LNil {
-			items++
+func (e *jsonEncoder) length(t *lua.Table) int {
+	longest, items := 0, 0
+	for at := 0; e.tick(1); {
+		k, _, next := t.Entry(at)
+		if k.IsNil() {
+			break
 		}
-	}
-	var last lua.LValue = lua.LNil
-	if longest > 0 {
-		last = lua.LNumber(longest)
-	}
-	for k, _ := next(t, last); k != lua.LNil; k, _ = next(t, k) { // keys outside of the table's array
-		e.st.Spend(e.L, 1)
-		f, ok := k.(lua.LNumber)
-		if !ok || f < 1 || math.Floor(float64(f)) != float64(f) {
+		at = next
+		f, ok := k.Number()
+		if !ok || f < 1 || math.Floor(f) != f {
 			return 0
 		}
 		items++
@@ -134,7 +133,7 @@ func (e *jsonEncoder) length(t *lua.LTable) int {
 	}
 	if e.sparseRatio > 0 && longest > e.sparseSafe && longest > items*e.sparseRatio {
 		if !e.sparseConvert {
-			e.fail(t, "excessively sparse array")
+			e.refuse(t.Value(), "excessively sparse array")
 		}
 		return 0
 	}
@@ -146,52 +145,53 @@ func (e *jsonEncoder) length(t *lua.LTable) int {
 const jsonArray = "__is_cjson_array"
 
 // table appends a table, the depth-th inside each other.
-func (e *jsonEncoder) table(t *lua.LTable, depth int) {
+func (e *jsonEncoder) table(t *lua.Table, depth int) {
 	if depth > e.encodeDepth || depth > maxUnpack {
-		e.st.Raise(e.L, fmt.Sprintf("Cannot serialise, excessive nesting (%d)", depth))
+		e.raise(fmt.Sprintf("Cannot serialise, excessive nesting (%d)", depth))
+		return
 	}
-	if meta, ok := t.Metatable.(*lua.LTable); ok && lua.LVAsBool(e.st.real(meta).RawGetString(jsonArray)) {
+	if t.Meta != nil && t.Meta.GetText(jsonArray).Truth() {
 		e.array(t, t.Len(), depth)
 	} else if n := e.length(t); n > 0 {
 		e.array(t, n, depth)
-	} else {
+	} else if e.err == nil {
 		e.object(t, depth)
 	}
 }
 
-func (e *jsonEncoder) array(t *lua.LTable, n, depth int) {
+func (e *jsonEncoder) array(t *lua.Table, n, depth int) {
 	if n == 0 {
 		e.add("[]")
 		return
 	}
 	separator := byte('[')
-	for i := 1; i <= n; i++ {
+	for i := 1; i <= n && e.err == nil; i++ {
 		e.text = append(e.text, separator)
 		separator = ','
-		v := t.RawGetInt(i)
-		if v == lua.LNil { // or it is outside of the table's array
-			v = t.RawGet(lua.LNumber(i))
-		}
-		e.value(v, depth)
+		e.value(t.GetInt(i), depth)
 	}
 	e.text = append(e.text, ']')
 }
 
-func (e *jsonEncoder) object(t *lua.LTable, depth int) {
+func (e *jsonEncoder) object(t *lua.Table, depth int) {
 	e.text = append(e.text, '{')
 	separator := ""
-	for k, v := next(t, lua.LNil); k != lua.LNil; k, v = next(t, k) {
+	for at := 0; e.err == nil; {
+		k, v, next := t.Entry(at)
+		if k.IsNil() {
+			break
+		}
+		at = next
 		e.add(separator)
 		separator = ","
-		switch k := k.(type) {
-		case lua.LString:
-			e.string(string(k))
-		case lua.LNumber:
+		if s, ok := k.Str(); ok {
+			e.string(s)
+		} else if f, ok := k.Number(); ok {
 			e.text = append(e.text, '"')
-			e.number(float64(k))
+			e.number(f)
 			e.text = append(e.text, '"')
-		default:
-			e.fail(k, "table key must be a number or string")
+		} else {
+			e.refuse(k, "table key must be a number or string")
 		}
 		e.text = append(e.text, ':')
 		e.value(v, depth)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/lua"
 	"github.com/zsetd/zsetd/server/internal/lua/compiler"
 )
 
@@ -31,15 +31,18 @@ func TestUpvaluesAfterErrors(t *testing.T) {
 // A Go panic within a script is an error of the script, and the machine continues.
 func TestPanicIsAnError(t *testing.T) {
 	st := New()
-	st.Seal(st.Library(map[string]lua.LGFunction{"crash": func(*lua.LState) int {
+	st.Seal(Library(Function("crash", func(*lua.Machine, lua.Args) (int, *lua.Error) {
 		var p *int
-		return *p
-	}}), st.Table(), true)
+		return *p, nil
+	})), Library(), true)
 	const source = "local n = 1 local f = function() n = n + 1 return n end "
 	if got := st.eval(t, source+"redis.crash()"); !strings.HasPrefix(got, compiler.InternalError) {
 		t.Error(got)
 	}
-	if got := st.eval(t, source+"local ok, e = pcall(redis.crash) f() return e:sub(1, 16) .. n"); got != compiler.InternalError+"2" {
+	if got := st.eval(t, source+"pcall(redis.crash) return f()"); !strings.HasPrefix(got, compiler.InternalError) {
+		t.Error(got)
+	}
+	if got := st.eval(t, source+"return f()"); got != "2" {
 		t.Error(got)
 	}
 }
@@ -48,13 +51,11 @@ func TestPanicIsAnError(t *testing.T) {
 // looks up others; and that this changes no result.
 func TestFixedGlobals(t *testing.T) {
 	st := New()
-	library := st.Library(map[string]lua.LGFunction{"f": func(L *lua.LState) int {
-		L.Push(lua.LNumber(L.GetTop()))
-		return 1
-	}})
-	library.RawSetString("seven", lua.LNumber(7))
-	st.Seal(library, st.Table(), true)
-	st.SetGlobal("KEYS", lua.LString("one"))
+	library := Library(Function("f", func(_ *lua.Machine, a lua.Args) (int, *lua.Error) {
+		return a.Return(lua.Number(float64(a.Len())))
+	}), Entry{"seven", lua.Number(7)})
+	st.Seal(library, Library(), true)
+	st.SetGlobal("KEYS", lua.Text("one"))
 	for _, test := range []struct {
 		source, want string
 		lookups      int // of globals and fields
@@ -97,9 +98,9 @@ func TestFixedGlobals(t *testing.T) {
 		result, failed := st.Call(fn)
 		got := ""
 		if failed != nil {
-			got = display(failed.Value)
+			got = lua.Display(failed.Value)
 		} else {
-			got = result.String()
+			got = lua.Display(result)
 		}
 		if got != test.want {
 			t.Errorf("%s: %s, want %s", test.source, got, test.want)
@@ -108,14 +109,14 @@ func TestFixedGlobals(t *testing.T) {
 }
 
 // lookups counts the instructions of a function that look up a global or a field.
-func lookups(p *lua.FunctionProto) (n int) {
+func lookups(p *lua.Proto) (n int) {
 	for _, in := range p.Code {
-		switch compiler.Instruction(in).Op() {
-		case lua.OP_GETGLOBAL, lua.OP_GETTABLE, lua.OP_GETTABLEKS, lua.OP_SELF:
+		switch in.Op() {
+		case lua.OpGetGlobal, lua.OpGetField, lua.OpSelf:
 			n++
 		}
 	}
-	for _, inner := range p.FunctionPrototypes {
+	for _, inner := range p.Protos {
 		n += lookups(inner)
 	}
 	return n
@@ -140,7 +141,8 @@ func TestNumbersOfJSON(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := st.decodeJSON(st.L, &jsonSettings{decodeDepth: 1}, text); got != lua.LNumber(want) {
+		c := call{State: st}
+		if got, _ := c.decodeJSON(&jsonSettings{decodeDepth: 1}, text).Number(); got != want {
 			t.Fatalf("%s: %v, want %v", text, got, want)
 		}
 	}
@@ -163,7 +165,7 @@ func TestNamesOfOperands(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, failed := st.Call(fn); failed == nil || display(failed.Value) != want {
+		if _, failed := st.Call(fn); failed == nil || lua.Display(failed.Value) != want {
 			t.Errorf("%v, want %s", failed, want)
 		}
 	}

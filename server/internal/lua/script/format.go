@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	lua "github.com/yuin/gopher-lua"
 	"github.com/zsetd/zsetd/server/internal/lua/conv"
 )
 
@@ -54,12 +53,14 @@ func parseDirective(format string) (d directive, rest, fault string) {
 	return d, format[1:], ""
 }
 
-func (st *State) strFormat(L *lua.LState) int {
-	format := st.checkString(L, 1)
-	b := make([]byte, 0, min(len(format)+32, 1024))
+func strFormat(c *call) {
+	format := c.text(1)
+	b := c.buffer()
 	for arg := 2; ; {
 		literal, rest, found := strings.Cut(format, "%")
-		st.Spend(L, 1+len(literal)/16)
+		if !c.tick(1+len(literal)/16) || !c.fits(len(b)+len(literal)) {
+			return
+		}
 		b = append(b, literal...)
 		if !found {
 			break
@@ -68,43 +69,43 @@ func (st *State) strFormat(L *lua.LState) int {
 			b, format = append(b, '%'), rest[1:]
 			continue
 		}
-		if arg > L.GetTop() {
-			st.argError(L, arg, "no value")
+		if arg > c.len() {
+			c.argError(arg, "no value")
+			return
 		}
 		d, rest, fault := parseDirective(rest)
 		if fault != "" {
-			st.Raise(L, fault)
+			c.raise(fault)
+			return
 		}
-		b, format = st.appendDirective(L, b, d, arg), rest
+		b, format = c.appendDirective(b, d, arg), rest
 		arg++
 	}
-	st.make(L, len(b))
-	L.Push(lua.LString(view(b)))
-	return 1
+	c.pushBuffer(b)
 }
 
 // appendDirective appends an argument as a directive shows it.
-func (st *State) appendDirective(L *lua.LState, b []byte, d directive, arg int) []byte {
+func (c *call) appendDirective(b []byte, d directive, arg int) []byte {
 	switch d.verb {
 	case 'c':
-		c := byte(0) // that of an int out of range, too
-		if n := st.checkNumber(L, arg); n >= math.MinInt32 && n <= math.MaxInt32 {
-			c = byte(int32(n))
+		ch := byte(0) // that of an int out of range, too
+		if n := c.number(arg); n >= math.MinInt32 && n <= math.MaxInt32 {
+			ch = byte(int32(n))
 		}
-		return append(b, conv.CString(string(d.pad(nil, string([]byte{c}))))...)
+		return append(b, conv.CString(string(d.pad(nil, string([]byte{ch}))))...)
 	case 'd', 'i':
-		n := conv.ToInt(st.checkNumber(L, arg))
+		n := conv.ToInt(c.number(arg))
 		magnitude := uint64(n)
 		if n < 0 {
 			magnitude = -magnitude
 		}
 		return d.integer(b, d.sign(n < 0), magnitude, 10)
 	case 'u':
-		return d.integer(b, "", conv.ToUint(st.checkNumber(L, arg)), 10)
+		return d.integer(b, "", conv.ToUint(c.number(arg)), 10)
 	case 'o':
-		return d.integer(b, "", conv.ToUint(st.checkNumber(L, arg)), 8)
+		return d.integer(b, "", conv.ToUint(c.number(arg)), 8)
 	case 'x', 'X':
-		n, prefix := conv.ToUint(st.checkNumber(L, arg)), ""
+		n, prefix := conv.ToUint(c.number(arg)), ""
 		if d.has('#') && n != 0 {
 			prefix = "0x"
 		}
@@ -114,14 +115,15 @@ func (st *State) appendDirective(L *lua.LState, b []byte, d directive, arg int) 
 		}
 		return b
 	case 'e', 'E', 'f', 'g', 'G':
-		return d.float(b, st.checkNumber(L, arg))
+		return d.float(b, c.number(arg))
 	case 's', 'q':
-		text := st.checkString(L, arg)
-		st.checkLength(L, len(b)+len(text))
-		if d.verb == 'q' {
-			return appendQuoted(b, text)
-		}
-		if d.precision < 0 && len(text) >= 100 {
+		text := c.text(arg)
+		switch {
+		case !c.fits(len(b) + len(text)):
+			return b
+		case d.verb == 'q':
+			return c.appendQuoted(b, text)
+		case d.precision < 0 && len(text) >= 100:
 			return append(b, text...) // as it is, with NULs
 		}
 		if text = conv.CString(text); d.precision >= 0 {
@@ -129,8 +131,8 @@ func (st *State) appendDirective(L *lua.LState, b []byte, d directive, arg int) 
 		}
 		return d.pad(b, text)
 	}
-	st.Raise(L, "invalid option '%"+conv.CString(string([]byte{d.verb}))+"' to 'format'")
-	return nil
+	c.raise("invalid option '%" + conv.CString(string([]byte{d.verb})) + "' to 'format'")
+	return b
 }
 
 func (d *directive) has(flag byte) bool { return strings.IndexByte(d.flags, flag) >= 0 }
@@ -222,18 +224,21 @@ func (d *directive) float(b []byte, f float64) []byte {
 }
 
 // appendQuoted appends a string as a literal of Lua.
-func appendQuoted(b []byte, s string) []byte {
+func (c *call) appendQuoted(b []byte, s string) []byte {
 	b = append(b, '"')
 	for i := range len(s) {
-		switch c := s[i]; c {
+		if i%stepBytes == 0 && !c.tick(stepBytes/8) {
+			return b
+		}
+		switch ch := s[i]; ch {
 		case 0:
 			b = append(b, `\000`...)
 		case '\r':
 			b = append(b, `\r`...)
 		case '"', '\\', '\n':
-			b = append(b, '\\', c)
+			b = append(b, '\\', ch)
 		default:
-			b = append(b, c)
+			b = append(b, ch)
 		}
 	}
 	return append(b, '"')

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/lua"
 )
 
 // libraries calls the library functions that decode, format or match with two
@@ -57,29 +57,29 @@ func FuzzLibraries(f *testing.F) {
 		f.Add(seed[0], seed[1])
 	}
 	st := machine()
-	st.most = 1 << 20
+	st.vm.MaxString = 1 << 20
 	fn, err := st.Compile(libraries, "libraries")
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, how, data string) {
 		deadline := time.Now().Add(100 * time.Millisecond)
-		st.Running, st.Interrupt = true, func() *lua.LTable {
+		st.Running, st.Interrupt = true, func() *lua.Table {
 			if time.Now().Before(deadline) {
 				return nil
 			}
-			return st.Table()
+			return Library()
 		}
-		args := st.Table()
-		args.Append(lua.LString(how))
-		args.Append(lua.LString(data))
-		st.SetGlobal("ARGV", args)
+		args := Library()
+		args.SetInt(st.vm, 1, lua.Text(how))
+		args.SetInt(st.vm, 2, lua.Text(data))
+		st.SetGlobal("ARGV", args.Value())
 		hung := time.AfterFunc(2*time.Minute, func() { panic(fmt.Sprintf("hangs: %q, %q", how, data)) })
 		before := allocated()
 		_, failed := st.Call(fn)
 		hung.Stop()
 		if failed != nil && time.Now().Before(deadline) {
-			t.Fatalf("%q, %q: %s", how, data, display(failed.Value))
+			t.Fatalf("%q, %q: %s", how, data, lua.Display(failed.Value))
 		}
 		if took := allocated() - before; took > 64<<20 {
 			t.Fatalf("%.300q, %.300q: %d MB", how, data, took>>20)

@@ -3,7 +3,7 @@ package script
 import (
 	"strings"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/lua"
 	"github.com/zsetd/zsetd/server/internal/lua/conv"
 )
 
@@ -50,9 +50,8 @@ type capture struct{ start, end int }
 
 // matcher matches a pattern against a subject.
 type matcher struct {
-	st  *State
-	L   *lua.LState
-	src string
+	*call // that matches
+	src   string
 
 	pat        string // up to a NUL, which ends patterns in Lua 5.1
 	items      []patternItem
@@ -66,8 +65,6 @@ type matcher struct {
 	choices  []choice
 }
 
-func (m *matcher) fail(msg string) { m.st.Raise(m.L, msg) }
-
 // compile compiles a pattern without its anchor. O(len(pattern)).
 func (m *matcher) compile(pattern string) {
 	pattern = conv.CString(pattern)
@@ -76,8 +73,7 @@ func (m *matcher) compile(pattern string) {
 	}
 	m.pat, m.items, m.sets = pattern, m.items[:0], m.sets[:0]
 	m.fault, m.level, m.unfinished, m.positions = "", 0, 0, 0
-	for p := 0; p < len(pattern) && m.fault == ""; {
-		m.st.Spend(m.L, 1)
+	for p := 0; p < len(pattern) && m.fault == "" && m.tick(1); {
 		p += m.item(p)
 	}
 	if m.fault != "" {
@@ -136,7 +132,7 @@ func (m *matcher) item(p int) int {
 	}
 	if n := plainBytes(rest); n > 1 {
 		m.add(patternItem{kind: itemText, n: int32(p), m: int32(p + n)})
-		m.st.Spend(m.L, n/16)
+		m.tick(n / 16)
 		return n
 	}
 	return m.single(rest)
@@ -219,7 +215,9 @@ func (m *matcher) set(rest string) int {
 		}
 		end++
 		if end%1024 == 0 {
-			m.st.Spend(m.L, 1024/16)
+			if !m.tick(1024 / 16) {
+				return 0
+			}
 		}
 	}
 	if end >= len(rest) {
@@ -243,7 +241,9 @@ func (m *matcher) set(rest string) int {
 			inner = inner[1:]
 		}
 		if len(inner)%64 == 0 {
-			m.st.Spend(m.L, 64/8)
+			if !m.tick(64 / 8) {
+				return 0
+			}
 		}
 	}
 	if complement {
@@ -273,14 +273,18 @@ func (m *matcher) run(it *patternItem, at int) int {
 	case itemByte:
 		for at < len(src) && src[at] == it.a {
 			if at++; (at-start)%1024 == 0 {
-				m.st.Spend(m.L, 1024/16)
+				if !m.tick(1024 / 16) {
+					return -1
+				}
 			}
 		}
 	default:
 		set := &m.sets[it.n]
 		for at < len(src) && set.has(src[at]) {
 			if at++; (at-start)%1024 == 0 {
-				m.st.Spend(m.L, 1024/16)
+				if !m.tick(1024 / 16) {
+					return -1
+				}
 			}
 		}
 	}
@@ -303,11 +307,16 @@ func (m *matcher) required(i int) int {
 
 // match matches the pattern from at on, and returns the end of the match, or -1.
 func (m *matcher) match(at int) int {
+	if m.err != nil {
+		return -1
+	}
 	m.choices = m.choices[:0]
 	work := 0
 	for i := 0; i < len(m.items); i++ {
 		if work++; work == 16 {
-			m.st.Spend(m.L, work)
+			if !m.tick(work) {
+				return -1
+			}
 			work = 0
 		}
 		it := &m.items[i]
@@ -329,7 +338,9 @@ func (m *matcher) match(at int) int {
 			}
 		}
 	}
-	m.st.Spend(m.L, work)
+	if !m.tick(work) {
+		return -1
+	}
 	return at
 }
 
@@ -339,7 +350,7 @@ func (m *matcher) other(it *patternItem, at int) int {
 	rest := m.src[at:]
 	switch it.kind {
 	case itemText:
-		m.st.Spend(m.L, int(it.m-it.n)/64)
+		m.tick(int(it.m-it.n) / 64)
 		if strings.HasPrefix(rest, m.pat[it.n:it.m]) {
 			return at + int(it.m-it.n)
 		}
@@ -351,7 +362,7 @@ func (m *matcher) other(it *patternItem, at int) int {
 		return at
 	case itemAgain:
 		c := m.captures[it.n]
-		m.st.Spend(m.L, (c.end-c.start)/64)
+		m.tick((c.end - c.start) / 64)
 		if m.positions>>it.n&1 == 0 && strings.HasPrefix(rest, m.src[c.start:c.end]) {
 			return at + c.end - c.start
 		}
@@ -373,7 +384,7 @@ func (m *matcher) other(it *patternItem, at int) int {
 			return at
 		}
 	case itemFault:
-		m.fail(m.fault)
+		m.raise(m.fault)
 	}
 	return -1
 }
@@ -387,7 +398,9 @@ func (m *matcher) balanced(it *patternItem, at int) int {
 	open := 1
 	for at++; at < len(m.src); at++ {
 		if at%1024 == 0 {
-			m.st.Spend(m.L, 1024/16)
+			if !m.tick(1024 / 16) {
+				return -1
+			}
 		}
 		if c := m.src[at]; c == it.b { // first, as both may be the same
 			if open--; open == 0 {
@@ -430,7 +443,7 @@ func (m *matcher) repeated(i, at int) int {
 // another takes the next possibility of the topmost choice that has one, and returns its
 // item and the end of its match; -1 if there is none.
 func (m *matcher) another() (item, at int) {
-	for len(m.choices) > 0 {
+	for len(m.choices) > 0 && m.err == nil {
 		c := &m.choices[len(m.choices)-1]
 		it := &m.items[c.item]
 		if it.repeat != '-' {
@@ -463,7 +476,9 @@ func (m *matcher) retreat(i, at, low int) int {
 			return at
 		}
 		if at%1024 == 0 {
-			m.st.Spend(m.L, 1024/16)
+			if !m.tick(1024 / 16) {
+				return -1
+			}
 		}
 	}
 	return -1
@@ -483,7 +498,9 @@ func (m *matcher) advance(i, at int) int {
 			break
 		}
 		if at%1024 == 0 {
-			m.st.Spend(m.L, 1024/16)
+			if !m.tick(1024 / 16) {
+				return -1
+			}
 		}
 	}
 	return -1
@@ -501,7 +518,7 @@ func (m *matcher) search(from int, anchored bool) (start, end int) {
 		if end := m.match(at); end >= 0 {
 			return at, end
 		}
-		if anchored || at == len(m.src) {
+		if anchored || at == len(m.src) || m.err != nil {
 			break
 		}
 	}
@@ -522,16 +539,18 @@ func (m *matcher) candidate(at int) int {
 	it := &m.items[first]
 	switch {
 	case it.kind == itemText:
-		at = strings.Index(rest, m.pat[it.n:it.m])
+		at = m.index(rest, m.pat[it.n:it.m])
 	case it.kind == itemBalance || m.required(first) >= 0:
-		at = strings.IndexByte(rest, it.a)
+		at = m.index(rest, string([]byte{it.a}))
 	case it.kind == itemSet && (it.repeat == 0 || it.repeat == '+'):
 		for set := &m.sets[it.n]; at < len(m.src); at++ {
 			if set.has(m.src[at]) {
 				return at
 			}
 			if at%1024 == 0 {
-				m.st.Spend(m.L, 1024/16)
+				if !m.tick(1024 / 16) {
+					return -1
+				}
 			}
 		}
 		return -1
@@ -539,38 +558,43 @@ func (m *matcher) candidate(at int) int {
 		return at
 	}
 	if at < 0 {
-		m.st.Spend(m.L, len(rest)/64)
 		return -1
 	}
-	m.st.Spend(m.L, at/64)
 	return from + at
 }
 
 // capture returns a capture of a match from start to end; the whole match if there are
 // none.
-func (m *matcher) capture(i, start, end int) lua.LValue {
+func (m *matcher) capture(i, start, end int) lua.Value {
 	switch {
 	case i >= m.level && i > 0:
-		m.fail("invalid capture index")
+		m.raise("invalid capture index")
+		return lua.Nil
 	case i >= m.level:
-		return lua.LString(m.src[start:end])
+		return lua.Text(m.src[start:end])
 	case m.unfinished>>i&1 != 0:
-		m.fail("unfinished capture")
+		m.raise("unfinished capture")
+		return lua.Nil
 	case m.positions>>i&1 != 0:
-		return lua.LNumber(m.captures[i].start + 1)
+		return lua.Number(float64(m.captures[i].start + 1))
 	}
 	c := m.captures[i]
-	return lua.LString(m.src[c.start:c.end])
+	return lua.Text(m.src[c.start:c.end])
 }
 
-// pushCaptures pushes all captures; the whole match if there are none and whole.
-func (m *matcher) pushCaptures(start, end int, whole bool) int {
+// appendCaptures appends all captures; the whole match if there are none and whole.
+func (m *matcher) appendCaptures(list []lua.Value, start, end int, whole bool) []lua.Value {
 	n := m.level
 	if n == 0 && whole {
 		n = 1
 	}
 	for i := range n {
-		m.L.Push(m.capture(i, start, end))
+		list = append(list, m.capture(i, start, end))
 	}
-	return n
+	return list
+}
+
+// pushCaptures makes the captures results.
+func (m *matcher) pushCaptures(start, end int, whole bool) {
+	m.results = m.appendCaptures(m.results, start, end, whole)
 }

@@ -5,46 +5,40 @@ import (
 	"fmt"
 	"math"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/lua"
 	"github.com/zsetd/zsetd/server/internal/lua/conv"
 )
 
 // msgpackLibrary is cmsgpack in Redis's version.
-func (st *State) msgpackLibrary() *lua.LTable {
-	t := st.library(map[string]lua.LGFunction{
-		"pack": st.msgpackPack,
-		"unpack": func(L *lua.LState) int {
-			return st.msgpackUnpack(L, 0, 0)
-		},
-		"unpack_one": func(L *lua.LState) int {
-			return st.msgpackUnpack(L, 1, st.optInt(L, 2, 0))
-		},
-		"unpack_limit": func(L *lua.LState) int {
-			limit := st.checkInt(L, 2)
-			return st.msgpackUnpack(L, limit, st.optInt(L, 3, 0))
-		},
-	})
-	t.RawSetString("_NAME", lua.LString("cmsgpack"))
-	t.RawSetString("_VERSION", lua.LString("lua-cmsgpack 0.4.0"))
-	t.RawSetString("_COPYRIGHT", lua.LString("Copyright (C) 2012, Salvatore Sanfilippo"))
-	t.RawSetString("_DESCRIPTION", lua.LString("MessagePack C implementation for Lua"))
+func (st *State) msgpackLibrary() *lua.Table {
+	t := st.library(
+		entry{"pack", msgpackPack},
+		entry{"unpack", func(c *call) { c.msgpackUnpack(0, 0) }},
+		entry{"unpack_one", func(c *call) { c.msgpackUnpack(1, c.optInt(2, 0)) }},
+		entry{"unpack_limit", func(c *call) {
+			limit := c.int(2)
+			c.msgpackUnpack(limit, c.optInt(3, 0))
+		}},
+	)
+	t.SetText(nil, "_NAME", lua.Text("cmsgpack"))
+	t.SetText(nil, "_VERSION", lua.Text("lua-cmsgpack 0.4.0"))
+	t.SetText(nil, "_COPYRIGHT", lua.Text("Copyright (C) 2012, Salvatore Sanfilippo"))
+	t.SetText(nil, "_DESCRIPTION", lua.Text("MessagePack C implementation for Lua"))
 	return t
 }
 
 const msgpackMaxNesting = 16
 
-func (st *State) msgpackPack(L *lua.LState) int {
-	n := L.GetTop()
+func msgpackPack(c *call) {
+	n := c.len()
 	if n == 0 {
-		st.argError(L, 0, "MessagePack pack needs input.")
+		c.argError(0, "MessagePack pack needs input.")
 	}
-	var b []byte
+	b := c.buffer()
 	for i := 1; i <= n; i++ {
-		b = st.packValue(L, b, L.Get(i), 0)
+		b = c.packValue(b, c.at(i), 0)
 	}
-	st.make(L, len(b))
-	L.Push(lua.LString(view(b)))
-	return 1
+	c.pushBuffer(b)
 }
 
 func packHeader(b []byte, n uint64, fix byte, fixMax uint64, code8, code16, code32 byte) []byte {
@@ -59,59 +53,67 @@ func packHeader(b []byte, n uint64, fix byte, fixMax uint64, code8, code16, code
 	return binary.BigEndian.AppendUint32(append(b, code32), uint32(n))
 }
 
-func (st *State) packValue(L *lua.LState, b []byte, v lua.LValue, level int) []byte {
-	st.Spend(L, 1)
-	st.checkLength(L, len(b))
-	switch v := v.(type) {
-	case lua.LString:
-		return append(packHeader(b, uint64(len(v)), 0xa0, 31, 0xd9, 0xda, 0xdb), v...)
-	case lua.LBool:
-		if v {
+func (c *call) packValue(b []byte, v lua.Value, level int) []byte {
+	if !c.tick(1) || !c.fits(len(b)) {
+		return b
+	}
+	switch v.Kind() {
+	case lua.KindString:
+		s, _ := v.Str()
+		return append(packHeader(b, uint64(len(s)), 0xa0, 31, 0xd9, 0xda, 0xdb), s...)
+	case lua.KindBool:
+		if v.Truth() {
 			return append(b, 0xc3)
 		}
 		return append(b, 0xc2)
-	case lua.LNumber:
-		return packNumber(b, float64(v))
-	case *lua.LTable:
-		if level == msgpackMaxNesting {
-			break
+	case lua.KindNumber:
+		f, _ := v.Number()
+		return packNumber(b, f)
+	case lua.KindTable:
+		if level < msgpackMaxNesting {
+			return c.packTable(b, v.Table(), level)
 		}
-		t := st.real(v)
-		if n, ok := st.arrayLength(L, t); ok {
-			b = packHeader(b, uint64(n), 0x90, 15, 0, 0xdc, 0xdd)
-			for i := 1; i <= n; i++ {
-				b = st.packValue(L, b, t.RawGet(lua.LNumber(i)), level+1)
-			}
-			return b
-		}
-		n := 0
-		for k, _ := next(t, lua.LNil); k != lua.LNil; k, _ = next(t, k) {
-			st.Spend(L, 1)
-			n++
-		}
-		b = packHeader(b, uint64(n), 0x80, 15, 0, 0xde, 0xdf)
-		for k, e := next(t, lua.LNil); k != lua.LNil; k, e = next(t, k) {
-			b = st.packValue(L, b, k, level+1)
-			b = st.packValue(L, b, e, level+1)
-		}
-		return b
 	}
 	return append(b, 0xc0)
 }
 
-// arrayLength reports whether the keys of t are 1 to n, without a hole.
-func (st *State) arrayLength(L *lua.LState, t *lua.LTable) (n int, ok bool) {
-	most := 0
-	for k, _ := next(t, lua.LNil); k != lua.LNil; k, _ = next(t, k) {
-		st.Spend(L, 1)
-		f, isNumber := k.(lua.LNumber)
-		if !isNumber || f <= 0 || f > math.MaxInt32 || f != lua.LNumber(int(f)) {
-			return 0, false
+func (c *call) packTable(b []byte, t *lua.Table, level int) []byte {
+	n, isArray := c.arrayLength(t)
+	if isArray {
+		b = packHeader(b, uint64(n), 0x90, 15, 0, 0xdc, 0xdd)
+		for i := 1; i <= n && c.err == nil; i++ {
+			b = c.packValue(b, t.GetInt(i), level+1)
 		}
-		most = max(most, int(f))
-		n++
+		return b
 	}
-	return n, most == n
+	b = packHeader(b, uint64(n), 0x80, 15, 0, 0xde, 0xdf)
+	for at := 0; c.err == nil; {
+		k, v, next := t.Entry(at)
+		if k.IsNil() {
+			break
+		}
+		b = c.packValue(b, k, level+1)
+		b = c.packValue(b, v, level+1)
+		at = next
+	}
+	return b
+}
+
+// arrayLength returns the number of keys of t, and whether they are 1 to n.
+func (c *call) arrayLength(t *lua.Table) (n int, isArray bool) {
+	most := 0.0
+	isArray = true
+	for at := 0; c.tick(1); n++ {
+		k, _, next := t.Entry(at)
+		if k.IsNil() {
+			break
+		}
+		f, ok := k.Number()
+		isArray = isArray && ok && f > 0 && f <= math.MaxInt32 && f == math.Floor(f)
+		most = max(most, f)
+		at = next
+	}
+	return n, isArray && most == float64(n)
 }
 
 func packNumber(b []byte, f float64) []byte {
@@ -146,51 +148,51 @@ func packInt(b []byte, n int64) []byte {
 	return binary.BigEndian.AppendUint64(append(b, 0xd3), uint64(n))
 }
 
-func (st *State) msgpackUnpack(L *lua.LState, limit, offset int) int {
-	s := st.checkString(L, 1)
+func (c *call) msgpackUnpack(limit, offset int) {
+	s := c.text(1)
 	all := limit == 0 && offset == 0
 	switch {
+	case c.err != nil:
 	case offset < 0 || limit < 0:
-		st.Raise(L, fmt.Sprintf("Invalid request to unpack with offset of %d and limit of %d.", int32(offset), int32(len(s))))
+		c.raise(fmt.Sprintf("Invalid request to unpack with offset of %d and limit of %d.", int32(offset), int32(len(s))))
 	case offset > len(s):
-		st.Raise(L, fmt.Sprintf("Start offset %d greater than input length %d.", int32(offset), int32(len(s))))
+		c.raise(fmt.Sprintf("Start offset %d greater than input length %d.", int32(offset), int32(len(s))))
 	}
-	u := unpacker{st: st, L: L, b: s[offset:]}
-	n := 0
+	if c.err != nil {
+		return
+	}
+	u := unpacker{call: c, b: s[offset:]}
 	if !all {
-		L.Push(lua.LNil)
+		c.push(lua.Nil)
 	}
-	at := L.GetTop()
-	for ; u.b != "" && (all || n < limit); n++ {
+	for n := 0; u.b != "" && (all || n < limit) && c.err == nil; n++ {
 		if n >= maxUnpack {
 			u.tooMany()
 		}
-		L.Push(u.value(0))
+		c.push(u.value(0))
 	}
 	if all {
-		return n
+		return
 	}
-	next := lua.LNumber(-1)
+	c.results[0] = lua.Number(-1)
 	if u.b != "" {
-		next = lua.LNumber(len(s) - len(u.b))
+		c.results[0] = lua.Number(float64(len(s) - len(u.b)))
 	}
-	L.Replace(at, next)
-	return n + 1
 }
 
 type unpacker struct {
-	st *State
-	L  *lua.LState
-	b  string
+	*call
+	b string
 }
 
 func (u *unpacker) tooMany() {
-	u.st.Raise(u.L, "stack overflow (too many return values at once; use unpack_one or unpack_limit instead.)")
+	u.raise("stack overflow (too many return values at once; use unpack_one or unpack_limit instead.)")
 }
 
 func (u *unpacker) next(n int) string {
 	if n > len(u.b) {
-		u.st.Raise(u.L, "Missing bytes in input.")
+		u.raise("Missing bytes in input.")
+		return ""
 	}
 	s := u.b[:n]
 	u.b = u.b[n:]
@@ -204,19 +206,24 @@ func (u *unpacker) uint(n int) (v uint64) {
 	return v
 }
 
-func (u *unpacker) value(depth int) lua.LValue {
+func (u *unpacker) value(depth int) lua.Value {
 	if depth >= maxUnpack {
 		u.tooMany()
 	}
-	u.st.Spend(u.L, 1)
+	if u.b == "" {
+		u.next(1)
+	}
+	if !u.tick(1) {
+		return lua.Nil
+	}
 	c := u.next(1)[0]
 	switch {
 	case c < 0x80:
-		return lua.LNumber(c)
+		return lua.Number(float64(c))
 	case c >= 0xe0:
-		return lua.LNumber(int8(c))
+		return lua.Number(float64(int8(c)))
 	case c&0xe0 == 0xa0:
-		return lua.LString(u.next(int(c & 0x1f)))
+		return lua.Text(u.next(int(c & 0x1f)))
 	case c&0xf0 == 0x90:
 		return u.array(int(c&0xf), depth)
 	case c&0xf0 == 0x80:
@@ -224,37 +231,37 @@ func (u *unpacker) value(depth int) lua.LValue {
 	}
 	switch c {
 	case 0xc0:
-		return lua.LNil
+		return lua.Nil
 	case 0xc2:
-		return lua.LFalse
+		return lua.False
 	case 0xc3:
-		return lua.LTrue
+		return lua.True
 	case 0xca:
-		return lua.LNumber(math.Float32frombits(uint32(u.uint(4))))
+		return lua.Number(float64(math.Float32frombits(uint32(u.uint(4)))))
 	case 0xcb:
-		return lua.LNumber(math.Float64frombits(u.uint(8)))
+		return lua.Number(math.Float64frombits(u.uint(8)))
 	case 0xcc:
-		return lua.LNumber(u.uint(1))
+		return lua.Number(float64(u.uint(1)))
 	case 0xcd:
-		return lua.LNumber(u.uint(2))
+		return lua.Number(float64(u.uint(2)))
 	case 0xce:
-		return lua.LNumber(u.uint(4))
+		return lua.Number(float64(u.uint(4)))
 	case 0xcf:
-		return lua.LNumber(int64(u.uint(8))) // Lua 5.1 has only signed ones
+		return lua.Number(float64(int64(u.uint(8)))) // Lua 5.1 has only signed ones
 	case 0xd0:
-		return lua.LNumber(int8(u.uint(1)))
+		return lua.Number(float64(int8(u.uint(1))))
 	case 0xd1:
-		return lua.LNumber(int16(u.uint(2)))
+		return lua.Number(float64(int16(u.uint(2))))
 	case 0xd2:
-		return lua.LNumber(int32(u.uint(4)))
+		return lua.Number(float64(int32(u.uint(4))))
 	case 0xd3:
-		return lua.LNumber(int64(u.uint(8)))
+		return lua.Number(float64(int64(u.uint(8))))
 	case 0xd9:
-		return lua.LString(u.next(int(u.uint(1))))
+		return lua.Text(u.next(int(u.uint(1))))
 	case 0xda:
-		return lua.LString(u.next(int(u.uint(2))))
+		return lua.Text(u.next(int(u.uint(2))))
 	case 0xdb:
-		return lua.LString(u.next(int(u.uint(4))))
+		return lua.Text(u.next(int(u.uint(4))))
 	case 0xdc:
 		return u.array(int(u.uint(2)), depth)
 	case 0xdd:
@@ -264,27 +271,24 @@ func (u *unpacker) value(depth int) lua.LValue {
 	case 0xdf:
 		return u.hash(int(u.uint(4)), depth)
 	}
-	u.st.Raise(u.L, "Bad data format in input.")
-	return nil
+	u.raise("Bad data format in input.")
+	return lua.Nil
 }
 
-func (u *unpacker) array(n, depth int) lua.LValue {
-	// A table is preallocated for 64 elements at most: preallocation for all that
-	// the input claims would take 1.2 TB for 10 MB, at 8000 levels.
-	t := u.L.CreateTable(min(n, len(u.b), 64), 0)
-	for i := range n {
-		t.RawSetInt(i+1, u.value(depth+1))
+func (u *unpacker) array(n, depth int) lua.Value {
+	t := lua.NewTable(0, 0)
+	for i := 1; i <= n && u.err == nil; i++ {
+		t.SetInt(u.vm, i, u.value(depth+1))
 	}
-	return t
+	return t.Value()
 }
 
-func (u *unpacker) hash(n, depth int) lua.LValue {
-	t := u.st.Table()
-	for range n {
+func (u *unpacker) hash(n, depth int) lua.Value {
+	t := lua.NewTable(0, 0)
+	for i := 0; i < n && u.err == nil; i++ {
 		k := u.value(depth + 1)
 		v := u.value(depth + 1)
-		u.st.checkKey(u.L, k)
-		t.RawSet(k, v)
+		u.set(t, k, v)
 	}
-	return t
+	return t.Value()
 }

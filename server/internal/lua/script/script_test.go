@@ -6,15 +6,14 @@ import (
 	"testing"
 	"time"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/lua"
 	"github.com/zsetd/zsetd/server/internal/lua/compiler"
-	"github.com/zsetd/zsetd/server/internal/lua/conv"
 )
 
 // machine returns a state whose redis has nothing in it.
 func machine() *State {
 	st := New()
-	st.Seal(st.Table(), st.Table(), true)
+	st.Seal(Library(), Library(), true)
 	return st
 }
 
@@ -29,25 +28,23 @@ func (st *State) eval(t *testing.T, source string) string {
 }
 
 // outcome calls a function and returns its result, or its error.
-func (st *State) outcome(fn *lua.LFunction) string {
+func (st *State) outcome(fn *lua.Function) string {
 	v, failed := st.Call(fn)
 	if failed == nil {
-		return display(v)
+		return lua.Display(v)
 	}
-	if table, ok := failed.Value.(*lua.LTable); ok {
-		return display(table.RawGetString("err"))
+	if table := failed.Value.Table(); table != nil {
+		return lua.Display(table.GetText("err"))
 	}
-	return display(failed.Value)
+	return lua.Display(failed.Value)
 }
 
 func Example() {
 	st := New()
-	st.Seal(st.Library(map[string]lua.LGFunction{
-		"greet": func(L *lua.LState) int {
-			L.Push("hello " + L.Get(1).(lua.LString))
-			return 1
-		},
-	}), st.Table(), true)
+	st.Seal(Library(Function("greet", func(_ *lua.Machine, a lua.Args) (int, *lua.Error) {
+		name, _ := a.At(1).Str()
+		return a.Return(lua.Text("hello " + name))
+	})), Library(), true)
 	for _, source := range []string{
 		"return redis.greet('world')",
 		"return '010' + 0.1",
@@ -65,7 +62,7 @@ func Example() {
 		if failed != nil {
 			v = failed.Value
 		}
-		s, _ := conv.ToString(v)
+		s, _ := lua.ToText(v)
 		fmt.Println(s)
 	}
 	// Output:
@@ -106,7 +103,7 @@ func TestStringsHaveBounds(t *testing.T) {
 		whole + "return select(2, load(function() return s end))",
 	} {
 		st := machine()
-		st.most = 1 << 20
+		st.vm.MaxString = 1 << 20
 		got := st.eval(t, source)
 		if !strings.Contains(got, "not enough memory") {
 			t.Errorf("%s: %.200s", source, got)
@@ -148,13 +145,11 @@ func TestInterrupt(t *testing.T) {
 				t.Fatal(err)
 			}
 			deadline := time.Now().Add(20 * time.Millisecond) // the compilation must not reach it
-			st.Interrupt = func() *lua.LTable {
+			st.Interrupt = func() *lua.Table {
 				if time.Now().Before(deadline) {
 					return nil
 				}
-				end := st.Table()
-				end.RawSetString("err", lua.LString("killed"))
-				return end
+				return Library(Entry{"err", lua.Text("killed")})
 			}
 			if got := st.outcome(fn); got != "killed" {
 				t.Errorf("%.200s", got)
@@ -254,12 +249,12 @@ func FuzzCompile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, source string) {
 		st := machine()
 		deadline := time.Now().Add(50 * time.Millisecond)
-		st.most = 1 << 20
-		st.Interrupt = func() *lua.LTable {
+		st.vm.MaxString = 1 << 20
+		st.Interrupt = func() *lua.Table {
 			if time.Now().Before(deadline) {
 				return nil
 			}
-			return st.Table()
+			return Library()
 		}
 		if got := st.eval(t, source); strings.Contains(got, compiler.InternalError) && !strings.Contains(source, compiler.InternalError) {
 			t.Errorf("%q: %s", source, got)

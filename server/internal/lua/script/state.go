@@ -1,12 +1,12 @@
 package script
 
 import (
-	"context"
+	"fmt"
 	"math"
-	"sync/atomic"
-	"time"
+	"runtime"
+	"strings"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/lua"
 	"github.com/zsetd/zsetd/server/internal/lua/compiler"
 	"github.com/zsetd/zsetd/server/internal/lua/conv"
 )
@@ -14,462 +14,265 @@ import (
 // State is a Lua machine with the libraries that Redis provides, whose globals and
 // libraries are read-only. It is used by one goroutine at a time.
 type State struct {
-	L *lua.LState
+	// Interrupt is called while a script runs or is compiled: after its first instructions,
+	// then after some ten thousand, or as much other work, and before and after much memory is
+	// allocated. If it returns an error, the script ends with it and cannot catch it.
+	Interrupt func() *lua.Table
 
-	// Interrupt is called while a script runs or is compiled: after its first
-	// instructions, and then about each millisecond, between two instructions or
-	// within a Go function that takes long. If it returns an error, the script ends
-	// with it and cannot catch it.
-	Interrupt func() *lua.LTable
-
-	// Beat, if it is set before anything runs, is called by another goroutine with
-	// each pulse, also during a single instruction.
-	Beat func()
+	// Panicked is called with the value of a panic of a Go function that a script has called.
+	// It returns the value to panic with; nil if the panic is an error of the script.
+	Panicked func(value any) any
 
 	// Running reports that a script runs, other than one that is being loaded: only
 	// then random numbers are available, as in Redis.
 	Running bool
 
-	globals  *lua.LTable           // as the libraries fill it
-	fixed    map[string]lua.LValue // those of them that never change
-	env      *lua.LTable           // the globals that scripts see
-	most     int                   // greatest length of a string
-	refuse   *lua.LFunction        // the __newindex of the metatables of proxies, and of no other table: see guard
-	shown    *lua.LTable           // the metatable of strings as scripts see it
+	vm       *lua.Machine
+	globals  *lua.Table           // of scripts
+	fixed    map[string]lua.Value // those of them that never change
 	compiler compiler.Compiler
 	random   rand48
-	ticks    *ticker
-	last     raised
-	bug      any            // the value with which a command panicked
-	depth    int            // of coroutines that resume each other
-	null     *lua.LUserData // the null of JSON
-	coRun    *lua.LFunction
-
-	fields   upvalueFields
-	attempts []attempt // protected calls that run
+	active   bool                            // something runs, or is compiled
+	end      *lua.Error                      // what must end it
+	bug      any                             // see Bug
+	kinds    [lua.KindUserdata + 1]lua.Value // what type returns
+	calls    []*call                         // see function
+	depth    int                             // of calls that run
+	bytes    []byte                          // see buffer
 }
 
-// raised is the position where the last error was raised.
-type raised struct {
-	source string
-	line   int
-	known  bool
-}
-
-// Limits of a machine: Lua's own.
+// Limits of a machine.
 const (
-	maxCalls      = 20000   // nested; they take 1.8 MB
-	registerStart = 1 << 10 // values on the stack
-
-	// Coroutines have a smaller stack: gopher-lua searches it for the caller in
-	// quadratic time.
-	maxCoroutineCalls = 2000
-
-	registerMax = 1 << 20
-	maxString   = 512 << 20 // bytes; tests may set another limit
-	maxDepth    = 200       // of coroutines that resume each other
-)
-
-// A script calls Interrupt at each pulse of a timer, and after a fixed amount of
-// work without a pulse, which happens when the machine is busy. The timer bounds
-// the time between two calls by that of one instruction. A number of instructions
-// alone does not bound it, as t[60000000] = 1 takes 1 GB and half a second.
-const (
-	interval = 20_000 // instructions, or as much other work
-	pulse    = time.Millisecond
-
-	// firstLook is the interval before the first check. Short scripts end before it:
-	// a check takes half a microsecond, as long as such a script.
+	// firstLook is the number of instructions before the first check. Short scripts end before
+	// it: a check takes half a microsecond, as long as such a script.
 	firstLook = 1000
+
+	// lookBytes is the number of bytes that a script allocates between two checks.
+	lookBytes = 16 << 20
 )
 
 // New returns a machine without the global redis: see Seal.
 func New() *State {
-	st := &State{most: maxString, fields: upvalueOffsets()}
-	st.L = lua.NewState(lua.Options{
-		CallStackSize: maxCalls, RegistrySize: registerStart, RegistryMaxSize: registerMax, RegistryGrowStep: 1 << 10,
-		SkipOpenLibs: true,
-	})
-	// For coroutines, whose stacks grow on demand.
-	st.L.Options.MinimizeStackMemory, st.L.Options.CallStackSize, st.L.Options.RegistrySize = true, maxCoroutineCalls, 1<<8
+	st := &State{vm: lua.New()}
 	st.random.seed(0)
-	st.ticks = &ticker{st: st, left: interval}
-	st.ticks.timer = time.AfterFunc(math.MaxInt64, st.ticks.beat)
-	st.L.SetContext(st.ticks)
-	st.L.Panic = st.panicked
-	st.globals = st.L.NewTable()
-	st.compiler.Intrinsics = compiler.Intrinsics{Join: st.function(st.join), Loop: st.function(st.loop), Mod: st.function(st.mod)}
-	st.refuse = st.function(st.readonly)
+	st.vm.Interrupt = st.look
+	st.globals = lua.NewTable(0, 0)
+	st.vm.Globals = st.globals
 	st.openBase()
-	st.env = st.L.NewTable()
-	st.refuse.Env = st.env
 	return st
 }
 
-// Table returns an empty table.
-func (st *State) Table() *lua.LTable { return st.L.CreateTable(0, 0) }
-
-// function returns the Lua value of a Go function, with the environment of scripts.
-func (st *State) function(f lua.LGFunction) *lua.LFunction {
-	fn := st.L.NewFunction(f)
-	if st.env != nil {
-		fn.Env = st.env
-	}
-	return fn
+// Entry is an entry of a library.
+type Entry struct {
+	Name  string
+	Value lua.Value
 }
 
-// library returns a table of functions.
-func (st *State) library(functions map[string]lua.LGFunction) *lua.LTable {
-	t := st.Table()
-	for name, f := range functions {
-		t.RawSetString(name, st.function(f))
+// Function returns an entry that is a function.
+func Function(name string, f lua.GoFunction) Entry { return Entry{name, lua.NewFunction(f).Value()} }
+
+// Library returns a table of entries. Their order is that of pairs where they collide.
+func Library(entries ...Entry) *lua.Table {
+	t := lua.NewTable(0, len(entries))
+	for _, e := range entries {
+		t.SetText(nil, e.Name, e.Value)
 	}
 	return t
-}
-
-// Library returns a table of functions, for Seal.
-func (st *State) Library(functions map[string]lua.LGFunction) *lua.LTable {
-	return st.library(functions)
 }
 
 // Seal makes the globals, including redis and Valkey's server, visible to scripts. From then on scripts
 // can change neither the globals nor their contents. If fixed, SetGlobals is never called, and
 // the code of scripts contains values of globals in place of look-ups.
-func (st *State) Seal(redis, server *lua.LTable, fixed bool) {
-	st.globals.RawSetString("redis", redis)
-	st.globals.RawSetString("server", server)
-	st.guard(st.env, st.globals, true)
-	names := []string{}
-	st.globals.ForEach(func(k, _ lua.LValue) { names = append(names, string(k.(lua.LString))) })
-	for _, name := range names {
-		if t, ok := st.globals.RawGetString(name).(*lua.LTable); ok {
-			st.globals.RawSetString(name, st.Guarded(t, false))
+func (st *State) Seal(redis, server *lua.Table, fixed bool) {
+	st.globals.SetText(nil, "redis", redis.Value())
+	st.globals.SetText(nil, "server", server.Value())
+	for at := 0; ; {
+		k, v, next := st.globals.Entry(at)
+		if k.IsNil() {
+			break
 		}
+		if t := v.Table(); t != nil {
+			t.ReadOnly = true
+		}
+		at = next
 	}
-	st.globals.RawSetString("_G", st.env)
-	if fixed {
-		st.fixed = map[string]lua.LValue{}
-		st.globals.ForEach(func(k, v lua.LValue) { st.fixed[string(k.(lua.LString))] = v })
-		st.compiler.Fixed = st.fixedValue
+	st.globals.SetText(nil, "_G", st.globals.Value())
+	st.Strict(st.globals)
+	if !fixed {
+		return
 	}
-	st.shown.RawSetString("__index", st.globals.RawGetString("string"))
-	st.L.G.Global = st.env
-	st.L.Env = st.env
+	st.fixed = map[string]lua.Value{}
+	for at := 0; ; {
+		k, v, next := st.globals.Entry(at)
+		if k.IsNil() {
+			break
+		}
+		name, _ := k.Str()
+		st.fixed[name] = v
+		at = next
+	}
+	st.compiler.Fixed = st.fixedValue
 }
 
 // fixedValue returns the value of a global variable that never changes, or of a field of its
 // value; nil if there is none.
-func (st *State) fixedValue(in lua.LValue, name string) lua.LValue {
-	if in == nil || in == st.env {
+func (st *State) fixedValue(in lua.Value, name string) lua.Value {
+	if in.IsNil() || in.Table() == st.globals {
 		return st.fixed[name]
 	}
-	if t, ok := in.(*lua.LTable); ok && st.guardOf(t) != nil {
-		if v := st.real(t).RawGetString(name); v != lua.LNil {
-			return v
-		}
+	if t := in.Table(); t != nil {
+		return t.GetText(name)
 	}
-	return nil
+	return lua.Nil
 }
 
-// Guarded returns a read-only proxy of t. If strict, reading an absent field is an
-// error.
-func (st *State) Guarded(t *lua.LTable, strict bool) *lua.LTable {
-	g := st.Table()
-	st.guard(g, t, strict)
-	return g
+// Strict makes a table read-only, and reading an absent one an error.
+func (st *State) Strict(t *lua.Table) {
+	t.Meta = lua.NewTable(0, 1)
+	t.Meta.SetText(nil, "__index", st.function(missing))
+	t.Meta.ReadOnly, t.ReadOnly = true, true
 }
 
-// guard makes g a read-only proxy of t. g stays empty: reads go to t, and writes
-// call a function that refuses them. That function, which scripts cannot obtain,
-// also identifies a proxy. (A map from proxies to their tables would retain those
-// of every library that was ever loaded.)
-func (st *State) guard(g, t *lua.LTable, strict bool) {
-	meta := st.Table()
-	meta.RawSetString("__newindex", st.refuse)
-	meta.RawSetString("__index", t)
-	shown := st.Table()
-	if strict {
-		shown.RawSetString("__index", st.strict(t))
-	}
-	if strict {
-		shownGuard := st.Table()
-		shownMeta := st.Table()
-		shownMeta.RawSetString("__newindex", st.refuse)
-		shownMeta.RawSetString("__index", shown)
-		shownGuard.Metatable = shownMeta
-		meta.RawSetString("__metatable", shownGuard)
-	} else {
-		meta.RawSetString("__metatable", lua.LFalse) // see getmetatable
-	}
-	g.Metatable = meta
-}
-
-// strict makes reading an absent field of t an error. It returns the function that
-// raises it.
-func (st *State) strict(t *lua.LTable) *lua.LFunction {
-	missing := st.function(st.missing)
-	meta := st.Table()
-	meta.RawSetString("__index", missing)
-	t.Metatable = meta
-	return missing
-}
-
-// real returns the table behind the proxy t, or t.
-func (st *State) real(t *lua.LTable) *lua.LTable {
-	if meta := st.guardOf(t); meta != nil {
-		return meta.RawGetString("__index").(*lua.LTable)
-	}
-	return t
-}
-
-// guardOf returns the metatable of the proxy t, or nil if t is not a proxy.
-func (st *State) guardOf(t *lua.LTable) *lua.LTable {
-	if meta, ok := t.Metatable.(*lua.LTable); ok && meta.RawGetString("__newindex") == lua.LValue(st.refuse) {
-		return meta
-	}
-	return nil
-}
-
-func (st *State) readonly(L *lua.LState) int {
-	st.Raise(L, "Attempt to modify a readonly table")
-	return 0
-}
-
-func (st *State) missing(L *lua.LState) int {
-	name, ok := conv.ToString(L.Get(2))
-	if L.GetTop() != 2 {
-		st.Raise(L, "Wrong number of arguments to luaProtectedTableError")
+func missing(c *call) {
+	name, ok := lua.ToText(c.at(2))
+	if c.len() != 2 {
+		c.raise("Wrong number of arguments to luaProtectedTableError")
 	}
 	if !ok {
-		st.Raise(L, "Second argument to luaProtectedTableError must be a string or number")
+		c.raise("Second argument to luaProtectedTableError must be a string or number")
 	}
-	st.Raise(L, "Script attempted to access nonexistent global variable '"+conv.CString(name)+"'")
-	return 0
+	c.raise("Script attempted to access nonexistent global variable '" + conv.CString(name) + "'")
 }
 
 // SetGlobal sets a global variable, which scripts cannot. It is none that existed in Seal.
-func (st *State) SetGlobal(name string, v lua.LValue) { st.globals.RawSetString(name, v) }
+func (st *State) SetGlobal(name string, v lua.Value) { st.globals.SetText(st.vm, name, v) }
 
 // SetGlobals replaces the globals that scripts see, which are read-only, too; nil
-// restores their own.
-func (st *State) SetGlobals(t *lua.LTable) {
+// restores their own. Both are read through the same table, so that functions which were made
+// meanwhile see the globals that are in place when they run.
+func (st *State) SetGlobals(t *lua.Table) {
+	if st.vm.Globals == st.globals {
+		st.vm.Globals = lua.NewTable(0, 0)
+		st.vm.Globals.Meta = lua.NewTable(0, 1)
+		st.vm.Globals.Meta.ReadOnly, st.vm.Globals.ReadOnly = true, true
+		st.globals.SetText(nil, "_G", st.vm.Globals.Value())
+	}
 	if t == nil {
 		t = st.globals
 	} else {
-		st.strict(t)
+		st.Strict(t)
 	}
-	st.env.Metatable.(*lua.LTable).RawSetString("__index", t)
+	st.vm.Globals.Meta.SetText(nil, "__index", t.Value())
 }
 
 // Compile compiles a source. The error is Lua's message, or [*Interrupted] if
 // Interrupt has ended the compilation.
-func (st *State) Compile(src, chunk string) (*lua.LFunction, error) {
-	if !st.ticks.running() { // a script that runs may compile another one
-		st.ticks.start()
-		defer st.ticks.stop()
+func (st *State) Compile(src, chunk string) (*lua.Function, error) {
+	if !st.active { // a script that runs may compile another one
+		st.start()
+		defer st.stop()
 	}
 	fn, err := st.compile(src, chunk)
 	if err == compiler.ErrStopped {
-		return nil, &Interrupted{st.ticks.end}
+		return nil, &Interrupted{st.end.Value.Table()}
 	}
 	return fn, err
 }
 
-// compile is Compile while the ticker runs. It returns [compiler.ErrStopped] if the
+// The work of compiling a token, in instructions, and the memory that it takes.
+const (
+	tokenWork  = 10
+	tokenBytes = 100
+)
+
+// compile is Compile while something runs. It returns [compiler.ErrStopped] if the
 // script must end.
-func (st *State) compile(src, chunk string) (*lua.LFunction, error) {
-	proto, err := st.compiler.Compile(src, chunk, len(st.attempts), func() bool { return st.ticks.spent(tokenWork) })
+func (st *State) compile(src, chunk string) (*lua.Function, error) {
+	proto, err := st.compiler.Compile(src, chunk, st.vm.Depth(), func() bool {
+		st.vm.Spend(tokenBytes)
+		return st.vm.Tick(tokenWork) != nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	fn := st.L.NewFunctionFromProto(proto)
-	fn.Env = st.env
-	return fn, nil
+	return lua.NewClosure(proto), nil
 }
 
-// tokenWork is the work of compiling a token, in instructions.
-const tokenWork = 10
-
 // Interrupted is the error of a source whose compilation was ended by Interrupt.
-type Interrupted struct{ Value *lua.LTable }
+type Interrupted struct{ Value *lua.Table }
 
 // Error returns the message; Value is the error that Interrupt has returned.
 func (e *Interrupted) Error() string { return "the compilation was interrupted" }
 
 // Error is the error of a script.
 type Error struct {
-	Value  lua.LValue // usually a string or a table
-	Source string     // the chunk where it was raised,
-	Line   int        // and the line
-	Known  bool       // if they are known
+	Value  lua.Value // usually a string or a table
+	Source string    // the chunk where it was raised,
+	Line   int       // and the line
+	Known  bool      // if they are known
 }
 
 // Call calls a function and returns its first result.
-func (st *State) Call(fn *lua.LFunction, args ...lua.LValue) (result lua.LValue, failed *Error) {
-	L := st.L
-	st.ticks.start()
-	defer st.ticks.stop()
-	st.last, st.bug, st.depth = raised{}, nil, 0
-	top := L.GetTop()
-	L.Push(st.protect())
-	L.Push(fn)
-	for _, a := range args {
-		L.Push(a)
-	}
-	err := st.try(L, len(args)+1, 1)
-	if st.bug != nil {
-		panic(st.bug)
-	}
+func (st *State) Call(fn *lua.Function, args ...lua.Value) (result lua.Value, failed *Error) {
+	st.start()
+	defer func() {
+		p := recover()
+		st.stop()
+		switch {
+		case st.bug != nil:
+			p = st.bug
+		case p == nil:
+			return
+		case st.Panicked != nil:
+			if again := st.Panicked(p); again != nil {
+				p = again
+			}
+		}
+		if _, ok := p.(runtime.Error); !ok {
+			panic(p)
+		}
+		// Other scripts and the server are not concerned.
+		st.vm.Reset()
+		failed = &Error{Value: lua.Text(compiler.InternalError + fmt.Sprint(p))}
+	}()
+	result, err := st.vm.Call1(fn.Value(), args...)
 	if err != nil {
-		L.SetTop(top)
-		L.G.CurrentThread = L.G.MainThread // an error may have left another thread there
-		return nil, &Error{st.object(err), st.last.source, st.last.line, st.last.known}
-	}
-	result = L.Get(-1)
-	L.SetTop(top)
-	return result, nil
-}
-
-// protect returns a function that calls another one with panicked in place, because
-// PCall replaces Panic by its own.
-func (st *State) protect() *lua.LFunction {
-	if st.coRun == nil {
-		st.coRun = st.function(func(L *lua.LState) int {
-			L.Panic = st.panicked
-			L.Call(L.GetTop()-1, lua.MultRet)
-			return L.GetTop()
-		})
-	}
-	return st.coRun
-}
-
-// object returns the value of an error of gopher-lua. A panic of the machine is an error
-// of the script: other scripts and the server are not concerned.
-func (st *State) object(err error) lua.LValue {
-	e := err.(*lua.ApiError)
-	switch {
-	case e.Type != lua.ApiErrorPanic:
-		return e.Object
-	case e.Object.String() == "lua callstack overflow":
-		return lua.LString("stack overflow")
-	}
-	return lua.LString(compiler.InternalError + e.Object.String())
-}
-
-// Bug records the panic value of a Go function, which no script may catch.
-func (st *State) Bug(r any) { st.bug = r }
-
-// ticker interrupts scripts: it is a context that gopher-lua checks before each
-// instruction. A check costs some nanoseconds; gopher-lua has no hooks.
-type ticker struct {
-	st    *State
-	left  int         // instructions, or other work, until the next check if there is no pulse
-	pulse atomic.Bool // set by the timer
-	end   *lua.LTable // the error that the script must end with
-
-	// The timer continues until nothing has run between two pulses: scripts that
-	// take microseconds do not set it each time. turns is odd while something runs;
-	// only start and stop change it.
-	timer *time.Timer
-	turns atomic.Uint64
-	seen  uint64 // turns at the last pulse; beat only
-	armed atomic.Bool
-}
-
-// start begins to count for a script, or a source to be compiled.
-func (t *ticker) start() {
-	t.left, t.end = firstLook, nil
-	if t.st.Interrupt == nil {
-		t.left = interval
-		return
-	}
-	t.turns.Add(1)
-	t.arm()
-}
-
-// stop reverses start.
-func (t *ticker) stop() {
-	if t.running() {
-		t.turns.Add(1)
-	}
-}
-
-func (t *ticker) running() bool { return t.turns.Load()%2 == 1 }
-
-// arm sets the timer unless it is set.
-func (t *ticker) arm() {
-	if !t.armed.Load() && t.armed.CompareAndSwap(false, true) {
-		t.timer.Reset(pulse)
-	}
-}
-
-// beat is the function of the timer. A pulse concerns only what has run since the
-// one before: short scripts in a row cost a call of beat each millisecond.
-func (t *ticker) beat() {
-	turns := t.turns.Load()
-	running, same := turns%2 == 1, turns == t.seen
-	t.seen = turns
-	if running && same {
-		t.pulse.Store(true)
-		if t.st.Beat != nil {
-			t.st.Beat()
+		failed = &Error{Value: err.Value, Known: err.Known}
+		if err.Known {
+			failed.Source, failed.Line = err.Source(), err.Line()
+			if !strings.HasPrefix(failed.Source, "=") && !strings.HasPrefix(failed.Source, "[string ") {
+				failed.Source = "@" + failed.Source
+			}
 		}
 	}
-	if running || !same {
-		t.timer.Reset(pulse)
-		return
-	}
-	t.armed.Store(false)
-	if t.turns.Load() != turns { // start may have found the timer armed
-		t.arm()
-	}
+	return result, failed
 }
 
-// Done implements context.Context.
-func (t *ticker) Done() <-chan struct{} {
-	if !t.spent(1) {
-		return nil
+// Bug makes the call of a script end with a panic, when Interrupt returns an error.
+func (st *State) Bug(value any) { st.bug = value }
+
+// Machine returns the machine.
+func (st *State) Machine() *lua.Machine { return st.vm }
+
+func (st *State) start() {
+	st.active, st.end, st.bug, st.depth = true, nil, nil, 0
+	st.vm.AskAt = math.MaxInt64
+	if st.Interrupt != nil {
+		st.vm.AskAt = st.vm.Allocated + lookBytes
 	}
-	done := make(chan struct{})
-	close(done)
-	return done
+	st.vm.Begin(firstLook)
 }
 
-// spent counts n instructions, and reports whether the script must end.
-func (t *ticker) spent(n int) bool {
-	t.left -= n
-	return (t.left <= 0 || t.pulse.Load()) && t.look()
-}
+func (st *State) stop() { st.active = false }
 
-// look asks whether the script must end. It is apart from spent, so that the compiler
-// inlines that.
-func (t *ticker) look() bool {
-	t.pulse.Store(false)
-	if t.end == nil && t.st.Interrupt != nil {
-		t.end = t.st.Interrupt()
+// look asks whether the script must end.
+func (st *State) look() *lua.Error {
+	if st.end == nil && st.Interrupt != nil {
+		st.vm.AskAt = st.vm.Allocated + lookBytes
+		if t := st.Interrupt(); t != nil {
+			st.end = st.vm.Throw(t.Value())
+			st.end.Fatal = true
+		}
 	}
-	if t.end == nil {
-		t.left = interval
-	}
-	return t.end != nil
+	return st.end
 }
-
-// hurry makes the next check come at the next instruction.
-func (t *ticker) hurry() { t.left = 0 }
-
-// Spend counts work of as much as n instructions. Go functions that may take long
-// call it at intervals.
-func (st *State) Spend(L *lua.LState, n int) {
-	if st.ticks.spent(n) {
-		L.Error(st.ticks.end, 0)
-	}
-}
-
-// Err implements context.Context.
-func (t *ticker) Err() error { return context.Canceled }
-
-// Deadline implements context.Context.
-func (t *ticker) Deadline() (time.Time, bool) { return time.Time{}, false }
-
-// Value implements context.Context.
-func (t *ticker) Value(any) any { return nil }

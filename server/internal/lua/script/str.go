@@ -1,43 +1,32 @@
 package script
 
 import (
-	"strings"
+	"slices"
 	"unsafe"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/lua"
 )
 
-func bytesString(b []byte) string { return unsafe.String(&b[0], len(b)) }
+// view returns the bytes as a string without copying. They must not be changed.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-func (st *State) stringLibrary() *lua.LTable {
-	functions := map[string]lua.LGFunction{
-		"byte": st.strByte, "char": st.strChar, "dump": st.strDump, "format": st.strFormat, "len": st.strLen,
-		"lower": st.strLower, "rep": st.strRep, "reverse": st.strReverse, "sub": st.strSub, "upper": st.strUpper,
-	}
-	patterns := &patternFunctions{st: st}
-	functions["find"], functions["match"] = patterns.find, patterns.match
-	functions["gmatch"], functions["gsub"] = patterns.gmatch, patterns.gsub
-	t := st.library(functions)
-	t.RawSetString("gfind", t.RawGetString("gmatch"))
-	// The methods of strings are in a separate table, so that their lookup bypasses
-	// the proxy.
-	methods := st.Table()
-	t.ForEach(func(k, v lua.LValue) { methods.RawSet(k, v) })
-	meta := st.Table()
-	meta.RawSetString("__index", methods)
-	for name, op := range map[string]int{
-		"__add": lua.OP_ADD, "__sub": lua.OP_SUB, "__mul": lua.OP_MUL, "__div": lua.OP_DIV, "__mod": lua.OP_MOD,
-		"__pow": lua.OP_POW, "__unm": lua.OP_UNM,
-	} {
-		meta.RawSetString(name, st.function(st.arithmetic(op)))
-	}
-	shown := st.Table()
-	shown.RawSetString("__index", methods)
-	meta.RawSetString("__metatable", st.Guarded(shown, false))
-	st.shown = shown
-	st.L.SetMetatable(lua.LString(""), meta)
+// stringLibrary is section 5.4 of the manual of Lua 5.1.
+func (st *State) stringLibrary() *lua.Table {
+	patterns := &patternFunctions{}
+	t := st.library(
+		entry{"byte", strByte}, entry{"char", strChar}, entry{"dump", strDump}, entry{"find", patterns.find}, entry{"format", strFormat},
+		entry{"gfind", patterns.gmatch}, entry{"gmatch", patterns.gmatch}, entry{"gsub", patterns.gsub},
+		entry{"len", func(c *call) { c.push(lua.Number(float64(len(c.text(1))))) }},
+		entry{"lower", func(c *call) { c.mapBytes('A', 'Z', 32) }}, entry{"match", patterns.match},
+		entry{"rep", strRep}, entry{"reverse", strReverse}, entry{"sub", strSub},
+		entry{"upper", func(c *call) { c.mapBytes('a', 'z', 256-32) }},
+	)
+	t.SetText(nil, "gfind", t.GetText("gmatch"))
 	return t
 }
+
+// stepBytes is the number of bytes that functions go through between two ticks.
+const stepBytes = 1 << 14
 
 // offset converts a position, from 1 on or if negative from the end, to an index of s.
 func offset(s string, position int) int {
@@ -53,102 +42,97 @@ func part(s string, first, last int) string {
 	return s[min(from, len(s)):max(min(from, len(s)), to)]
 }
 
-func (st *State) strByte(L *lua.LState) int {
-	s := st.checkString(L, 1)
-	first := st.optInt(L, 2, 1)
-	s = part(s, first, st.optInt(L, 3, first))
+func strByte(c *call) {
+	s := c.text(1)
+	first := c.optInt(2, 1)
+	s = part(s, first, c.optInt(3, first))
 	if len(s) >= maxUnpack {
-		st.Raise(L, "string slice too long")
+		c.raise("string slice too long")
+		return
 	}
 	for i := range len(s) {
-		L.Push(lua.LNumber(s[i]))
+		c.push(lua.Number(float64(s[i])))
 	}
-	return len(s)
 }
 
-func (st *State) strChar(L *lua.LState) int {
-	n := L.GetTop()
-	b := make([]byte, n)
+func strChar(c *call) {
+	b := make([]byte, c.len())
 	for i := range b {
-		c := st.checkInt32(L, i+1)
-		if c < 0 || c > 255 {
-			st.argError(L, i+1, "invalid value")
+		n := c.int32(i + 1)
+		if n < 0 || n > 255 {
+			c.argError(i+1, "invalid value")
 		}
-		b[i] = byte(c)
+		b[i] = byte(n)
 	}
-	L.Push(lua.LString(view(b)))
-	return 1
+	c.pushBytes(b)
 }
 
-func (st *State) strDump(L *lua.LState) int {
-	if st.checkFunction(L, 1).IsG {
-		st.Raise(L, "unable to dump given function")
+func strDump(c *call) {
+	if f := c.function(1); f != nil && f.Proto == nil {
+		c.raise("unable to dump given function")
 	}
-	L.Push(lua.LString("\x1bLuaQ\x00")) // a dummy that cannot be loaded
-	return 1
+	c.push(lua.Text("\x1bLuaQ\x00")) // a dummy that cannot be loaded
 }
 
-func (st *State) strLen(L *lua.LState) int {
-	L.Push(lua.LNumber(len(st.checkString(L, 1))))
-	return 1
-}
-
-func mapBytes(s string, from, to byte, delta byte) lua.LString {
-	for i := range len(s) {
-		if c := s[i]; from <= c && c <= to {
-			b := []byte(s)
-			for ; i < len(b); i++ {
-				if from <= b[i] && b[i] <= to {
-					b[i] += delta
-				}
+// mapBytes adds delta to the bytes of the argument that are between two.
+func (c *call) mapBytes(from, to byte, delta byte) {
+	s := c.text(1)
+	if !c.makes(len(s)) {
+		return
+	}
+	b := []byte(s)
+	for rest := b; len(rest) > 0 && c.tick(stepBytes/8); {
+		part := rest[:min(stepBytes, len(rest))]
+		for i, ch := range part {
+			if ch-from <= to-from {
+				ch += delta
 			}
-			return lua.LString(view(b))
+			part[i] = ch
 		}
+		rest = rest[len(part):]
 	}
-	return lua.LString(s)
+	c.push(lua.Text(view(b)))
 }
 
-func (st *State) strLower(L *lua.LState) int {
-	s := st.checkString(L, 1)
-	st.make(L, len(s))
-	L.Push(mapBytes(s, 'A', 'Z', 32))
-	return 1
-}
-
-func (st *State) strUpper(L *lua.LState) int {
-	s := st.checkString(L, 1)
-	st.make(L, len(s))
-	L.Push(mapBytes(s, 'a', 'z', 256-32))
-	return 1
-}
-
-func (st *State) strRep(L *lua.LState) int {
-	s := st.checkString(L, 1)
-	n := max(st.checkInt32(L, 2), 0)
+func strRep(c *call) {
+	s := c.text(1)
+	n := max(c.int32(2), 0)
 	if len(s) > 0 && n > 0 {
-		if n > st.most/len(s) {
-			st.checkLength(L, st.most+1)
+		if n > c.vm.MaxString/len(s) {
+			n = c.vm.MaxString/len(s) + 1 // enough for makes to refuse it
 		}
-		st.make(L, n*len(s))
+		if !c.makes(n * len(s)) {
+			return
+		}
+	} else {
+		n = 0
 	}
-	L.Push(lua.LString(strings.Repeat(s, n)))
-	return 1
+	b := make([]byte, n*len(s))
+	step := max(1, stepBytes/max(1, len(s))) * len(s) // keeps to whole copies
+	for filled := copy(b, s); filled < len(b) && c.tick(step>>6); {
+		filled += copy(b[filled:], b[:min(filled, step)])
+	}
+	c.push(lua.Text(view(b)))
 }
 
-func (st *State) strReverse(L *lua.LState) int {
-	s := st.checkString(L, 1)
-	st.make(L, len(s))
-	b := make([]byte, len(s))
-	for i := range b {
-		b[i] = s[len(s)-1-i]
+func strReverse(c *call) {
+	s := c.text(1)
+	if !c.makes(len(s)) {
+		return
 	}
-	L.Push(lua.LString(view(b)))
-	return 1
+	b := make([]byte, 0, len(s))
+	for len(s) > 0 && c.tick(stepBytes/8) {
+		at := max(0, len(s)-stepBytes)
+		start := len(b)
+		b = append(b, s[at:]...)
+		slices.Reverse(b[start:])
+		s = s[:at]
+	}
+	c.push(lua.Text(view(b)))
 }
 
-func (st *State) strSub(L *lua.LState) int {
-	s := st.checkString(L, 1)
-	first := st.checkInt(L, 2)
-	L.Push(lua.LString(part(s, first, st.optInt(L, 3, -1))))
-	return 1
+func strSub(c *call) {
+	s := c.text(1)
+	first := c.int(2)
+	c.push(lua.Text(part(s, first, c.optInt(3, -1))))
 }

@@ -3,28 +3,25 @@ package script
 import (
 	"strings"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/lua"
 	"github.com/zsetd/zsetd/server/internal/lua/conv"
 )
 
 // patternFunctions are the functions of string that match patterns. They use matchers
 // again, with the pattern that these have compiled.
-type patternFunctions struct {
-	st    *State
-	spare []*matcher
-}
+type patternFunctions struct{ spare []*matcher }
 
 // matcher returns a matcher of s with a pattern, and whether it is anchored if it may be.
-func (f *patternFunctions) matcher(L *lua.LState, s, pattern string, mayAnchor bool) (m *matcher, anchored bool) {
+func (f *patternFunctions) matcher(c *call, s, pattern string, mayAnchor bool) (m *matcher, anchored bool) {
 	if n := len(f.spare); n > 0 {
 		m, f.spare = f.spare[n-1], f.spare[:n-1]
 	} else {
-		m = &matcher{st: f.st}
+		m = &matcher{}
 	}
 	if mayAnchor {
 		pattern, anchored = strings.CutPrefix(pattern, "^")
 	}
-	m.L, m.src = L, s
+	m.call, m.src = c, s
 	m.compile(pattern)
 	return m, anchored
 }
@@ -32,94 +29,104 @@ func (f *patternFunctions) matcher(L *lua.LState, s, pattern string, mayAnchor b
 // release makes a matcher available, if it is small. After an error it is not released.
 func (f *patternFunctions) release(m *matcher) {
 	const most = 256
-	if m.src, m.L = "", nil; len(m.pat) <= most && cap(m.items) <= most && len(f.spare) < 4 {
+	if m.err == nil && len(m.pat) <= most && cap(m.items) <= most && len(f.spare) < 4 {
+		m.src, m.call = "", nil
 		f.spare = append(f.spare, m)
 	}
 }
 
-func (f *patternFunctions) find(L *lua.LState) int {
-	s, pattern, from := f.arguments(L)
-	if !lua.LVAsBool(L.Get(4)) && strings.ContainsAny(conv.CString(pattern), "^$*+?.([%-") {
-		m, anchored := f.matcher(L, s, pattern, true)
-		start, end := m.search(from, anchored)
-		if start < 0 {
-			f.release(m)
-			L.Push(lua.LNil)
-			return 1
+func (f *patternFunctions) find(c *call) {
+	s, pattern, from := c.searched()
+	if !c.at(4).Truth() && strings.ContainsAny(conv.CString(pattern), "^$*+?.([%-") {
+		m, anchored := f.matcher(c, s, pattern, true)
+		if start, end := m.search(from, anchored); start >= 0 {
+			c.push(lua.Number(float64(start + 1)))
+			c.push(lua.Number(float64(end)))
+			m.pushCaptures(start, end, false)
+		} else {
+			c.push(lua.Nil)
 		}
-		L.Push(lua.LNumber(start + 1))
-		L.Push(lua.LNumber(end))
-		n := m.pushCaptures(start, end, false)
 		f.release(m)
-		return 2 + n
+		return
 	}
-	at := strings.Index(s[from:], pattern)
+	at := c.index(s[from:], pattern)
 	if at < 0 {
-		L.Push(lua.LNil)
-		return 1
+		c.push(lua.Nil)
+		return
 	}
-	L.Push(lua.LNumber(from + at + 1))
-	L.Push(lua.LNumber(from + at + len(pattern)))
-	return 2
+	c.push(lua.Number(float64(from + at + 1)))
+	c.push(lua.Number(float64(from + at + len(pattern))))
 }
 
-// arguments returns a subject, a pattern, and the index at which the search begins.
-func (f *patternFunctions) arguments(L *lua.LState) (s, pattern string, from int) {
-	s, pattern = f.st.checkString(L, 1), f.st.checkString(L, 2)
-	return s, pattern, min(max(offset(s, f.st.optInt(L, 3, 1)), 0), len(s))
+// index returns where a text is in s, -1 if it is not there or there was an error.
+func (c *call) index(s, text string) int {
+	const step = 1 << 18
+	for from := 0; ; from += step {
+		end := min(len(s), from+step+len(text)-1)
+		if text == "" {
+			end = len(s)
+		}
+		if !c.tick((end - from) >> 6) {
+			return -1
+		}
+		if at := strings.Index(s[from:end], text); at >= 0 {
+			return from + at
+		}
+		if end == len(s) {
+			return -1
+		}
+	}
 }
 
-func (f *patternFunctions) match(L *lua.LState) int {
-	s, pattern, from := f.arguments(L)
-	m, anchored := f.matcher(L, s, pattern, true)
-	n := 1
+// searched returns a subject, a pattern, and the index at which the search begins.
+func (c *call) searched() (s, pattern string, from int) {
+	s, pattern = c.text(1), c.text(2)
+	return s, pattern, min(max(offset(s, c.optInt(3, 1)), 0), len(s))
+}
+
+func (f *patternFunctions) match(c *call) {
+	s, pattern, from := c.searched()
+	m, anchored := f.matcher(c, s, pattern, true)
 	if start, end := m.search(from, anchored); start >= 0 {
-		n = m.pushCaptures(start, end, true)
+		m.pushCaptures(start, end, true)
 	} else {
-		L.Push(lua.LNil)
+		c.push(lua.Nil)
 	}
 	f.release(m)
-	return n
 }
 
-func (f *patternFunctions) gmatch(L *lua.LState) int {
-	s, pattern := f.st.checkString(L, 1), f.st.checkString(L, 2)
+func (f *patternFunctions) gmatch(c *call) {
+	s, pattern := c.text(1), c.text(2)
 	from := 0
-	L.Push(f.st.function(func(L *lua.LState) int {
+	c.push(c.State.function(func(c *call) {
 		if from > len(s) {
-			return 0
+			return
 		}
-		m, _ := f.matcher(L, s, pattern, false)
-		start, end := m.search(from, false)
-		n := 0
-		switch {
-		case start < 0:
+		m, _ := f.matcher(c, s, pattern, false)
+		if start, end := m.search(from, false); start < 0 {
 			from = len(s) + 1
-		default:
+		} else {
 			if from = end; start == end { // an empty match is not found again
 				from++
 			}
-			n = m.pushCaptures(start, end, true)
+			m.pushCaptures(start, end, true)
 		}
 		f.release(m)
-		return n
 	}))
-	return 1
 }
 
-func (f *patternFunctions) gsub(L *lua.LState) int {
-	st := f.st
-	s, pattern, by := st.checkString(L, 1), st.checkString(L, 2), L.Get(3)
-	limit := len(s) + 1
-	if L.Get(4) != lua.LNil {
-		limit = st.checkInt32(L, 4)
-	}
-	switch by.(type) {
-	case lua.LNumber, lua.LString, *lua.LFunction, *lua.LTable:
+func (f *patternFunctions) gsub(c *call) {
+	s, pattern, by := c.text(1), c.text(2), c.at(3)
+	limit := c.optInt32(4, len(s)+1)
+	switch by.Kind() {
+	case lua.KindNumber, lua.KindString, lua.KindFunction, lua.KindTable:
 	default:
-		st.argError(L, 3, "string/function/table expected")
+		c.argError(3, "string/function/table expected")
 	}
-	m, anchored := f.matcher(L, s, pattern, true)
+	if c.err != nil {
+		return
+	}
+	m, anchored := f.matcher(c, s, pattern, true)
 	var b []byte
 	copied, n := 0, 0 // b replaces s[:copied]
 	for from := 0; n < limit && from <= len(s); {
@@ -129,6 +136,9 @@ func (f *patternFunctions) gsub(L *lua.LState) int {
 		}
 		n++
 		b = m.replace(append(b, s[copied:start]...), start, end, by)
+		if c.err != nil {
+			return
+		}
 		copied = end
 		if from = end; start == end {
 			from++
@@ -138,36 +148,39 @@ func (f *patternFunctions) gsub(L *lua.LState) int {
 		}
 	}
 	f.release(m)
-	b = append(b, s[copied:]...)
-	st.make(L, len(b))
-	L.Push(lua.LString(view(b)))
-	L.Push(lua.LNumber(n))
-	return 2
+	if n == 0 {
+		c.push(lua.Text(s))
+	} else {
+		c.pushBytes(append(b, s[copied:]...))
+	}
+	c.push(lua.Number(float64(n)))
 }
 
 // replace appends the replacement of a match.
-func (m *matcher) replace(b []byte, start, end int, by lua.LValue) []byte {
-	var v lua.LValue
-	switch by := by.(type) {
-	case *lua.LFunction:
-		m.L.Push(by)
-		m.L.Call(m.pushCaptures(start, end, true), 1)
-		v = m.L.Get(-1)
-		m.L.Pop(1)
-	case *lua.LTable:
-		v = m.L.GetTable(by, m.capture(0, start, end))
+func (m *matcher) replace(b []byte, start, end int, by lua.Value) []byte {
+	var v lua.Value
+	switch by.Kind() {
+	case lua.KindFunction:
+		var few [4]lua.Value
+		v = m.invoke(by, m.appendCaptures(few[:0], start, end, true)...)
+	case lua.KindTable:
+		if k := m.capture(0, start, end); m.err == nil {
+			v, m.err = m.vm.Index(by, k)
+		}
 	default:
-		text, _ := conv.ToString(by)
+		text, _ := lua.ToText(by)
 		return m.expand(b, text, start, end)
 	}
-	if !lua.LVAsBool(v) {
+	if !v.Truth() {
 		return append(b, m.src[start:end]...)
 	}
-	text, ok := conv.ToString(v)
+	text, ok := lua.ToText(v)
 	if !ok {
-		m.fail("invalid replacement value (a " + v.Type().String() + ")")
+		m.raise("invalid replacement value (a " + v.Kind().String() + ")")
 	}
-	m.st.checkLength(m.L, len(b)+len(text))
+	if !m.fits(len(b) + len(text)) {
+		return b
+	}
 	return append(b, text...)
 }
 
@@ -176,8 +189,9 @@ func (m *matcher) replace(b []byte, start, end int, by lua.LValue) []byte {
 func (m *matcher) expand(b []byte, text string, start, end int) []byte {
 	for {
 		plain, escaped, found := strings.Cut(text, "%")
-		m.st.Spend(m.L, 1+len(plain)/16)
-		m.st.checkLength(m.L, len(b)+len(plain))
+		if !m.tick(1+len(plain)/16) || !m.fits(len(b)+len(plain)) {
+			return b
+		}
 		b = append(b, plain...)
 		if !found {
 			return b
@@ -190,7 +204,7 @@ func (m *matcher) expand(b []byte, text string, start, end int) []byte {
 		case c == '0':
 			b = append(b, m.src[start:end]...)
 		case conv.IsDigit(int(c)):
-			captured, _ := conv.ToString(m.capture(int(c-'1'), start, end))
+			captured, _ := lua.ToText(m.capture(int(c-'1'), start, end))
 			b = append(b, captured...)
 		default:
 			b = append(b, c)

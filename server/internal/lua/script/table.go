@@ -2,201 +2,222 @@ package script
 
 import (
 	"math"
-	"sort"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/zsetd/zsetd/server/internal/lua"
 	"github.com/zsetd/zsetd/server/internal/lua/conv"
 )
 
 // tableLibrary is section 5.5 of the manual of Lua 5.1, with what it calls obsolete.
-func (st *State) tableLibrary() *lua.LTable {
-	return st.library(map[string]lua.LGFunction{
-		"concat": st.tableConcat, "foreach": st.foreach, "foreachi": st.foreachi, "getn": st.getn, "insert": st.insert,
-		"maxn": st.maxn, "remove": st.remove, "setn": st.setn, "sort": st.sort,
-	})
+func (st *State) tableLibrary() *lua.Table {
+	return st.library(
+		entry{"concat", tableConcat}, entry{"foreach", foreach}, entry{"foreachi", foreachi},
+		entry{"getn", func(c *call) { c.push(lua.Number(float64(c.table(1).Len()))) }},
+		entry{"maxn", maxn}, entry{"insert", tableInsert}, entry{"remove", tableRemove},
+		entry{"setn", func(c *call) {
+			c.table(1)
+			c.raise("'setn' is obsolete")
+		}},
+		entry{"sort", tableSort},
+	)
 }
 
-// optInt32 reads an argument as Lua reads an int; nil is missing.
-func (st *State) optInt32(L *lua.LState, n, missing int) int {
-	if L.Get(n) == lua.LNil {
-		return missing
-	}
-	return st.checkInt32(L, n)
-}
-
-func (st *State) tableConcat(L *lua.LState) int {
+func tableConcat(c *call) {
 	separator := ""
-	if L.Get(2) != lua.LNil {
-		separator = st.checkString(L, 2)
+	if c.given(2) {
+		separator = c.text(2)
 	}
-	t := st.checkTable(L, 1)
-	first := st.optInt32(L, 3, 1)
-	last := st.optInt32(L, 4, t.Len())
-	var b []byte
-	for i := first; i <= last; i++ {
+	t := c.table(1)
+	first := c.optInt32(3, 1)
+	last := c.optInt32(4, t.Len())
+	b := c.buffer()
+	for i := first; i <= last && c.tick(1); i++ {
 		if i > first {
 			b = append(b, separator...)
 		}
-		switch v := t.RawGetInt(i).(type) {
-		case lua.LString:
-			b = append(b, v...)
-		case lua.LNumber:
-			b = conv.AppendNumber(b, float64(v))
-		default:
-			st.Raise(L, "invalid value ("+v.Type().String()+") at index "+conv.NumberString(float64(i))+" in table for 'concat'")
+		v := t.GetInt(i)
+		if s, ok := v.Str(); ok {
+			b = append(b, s...)
+		} else if f, ok := v.Number(); ok {
+			b = conv.AppendNumber(b, f)
+		} else {
+			c.raise("invalid value (" + v.Kind().String() + ") at index " + conv.NumberString(float64(i)) + " in table for 'concat'")
 		}
-		if st.Spend(L, 1); len(b) > st.most {
-			st.checkLength(L, len(b))
+		c.fits(len(b))
+	}
+	c.pushBuffer(b)
+}
+
+func foreach(c *call) {
+	t, f := c.table(1), c.function(2)
+	for k, v, ok := t.Next(lua.Nil); c.err == nil; k, v, ok = t.Next(k) {
+		if !ok {
+			c.raisePlain("invalid key to 'next'")
 		}
-	}
-	st.make(L, len(b))
-	L.Push(lua.LString(view(b)))
-	return 1
-}
-
-// visit calls the function with a key and a value, and reports whether it returned
-// something, which stays on the stack.
-func visit(L *lua.LState, f *lua.LFunction, k, v lua.LValue) bool {
-	L.Push(f)
-	L.Push(k)
-	L.Push(v)
-	L.Call(2, 1)
-	if L.Get(-1) != lua.LNil {
-		return true
-	}
-	L.Pop(1)
-	return false
-}
-
-func (st *State) foreach(L *lua.LState) int {
-	t, f := st.checkTable(L, 1), st.checkFunction(L, 2)
-	for k, v := next(t, lua.LNil); k != lua.LNil; k, v = next(t, k) {
-		if visit(L, f, k, v) {
-			return 1
-		}
-	}
-	return 0
-}
-
-func (st *State) foreachi(L *lua.LState) int {
-	t, f := st.checkTable(L, 1), st.checkFunction(L, 2)
-	for i := range t.Len() {
-		if visit(L, f, lua.LNumber(i+1), t.RawGetInt(i+1)) {
-			return 1
-		}
-	}
-	return 0
-}
-
-func (st *State) getn(L *lua.LState) int {
-	L.Push(lua.LNumber(st.checkTable(L, 1).Len()))
-	return 1
-}
-
-func (st *State) setn(L *lua.LState) int {
-	st.checkTable(L, 1)
-	st.Raise(L, "'setn' is obsolete")
-	return 0
-}
-
-func (st *State) insert(L *lua.LState) int {
-	t := st.checkOpenTable(L, 1)
-	n := t.Len()
-	switch L.GetTop() {
-	case 2:
-		t.RawSetInt(n+1, L.Get(2))
-	case 3:
-		at, v := st.checkInt32(L, 2), L.Get(3)
-		if 1 <= at && at <= n {
-			st.Spend(L, 1+(n-at)/16)
-			t.Insert(at, v)
+		if k.IsNil() {
 			break
 		}
-		for i := n; i >= at; i-- { // from 0 or less on
-			st.Spend(L, 1)
-			t.RawSet(lua.LNumber(i+1), t.RawGet(lua.LNumber(i)))
+		if v = c.invoke(f.Value(), k, v); !v.IsNil() {
+			c.push(v)
+			break
 		}
-		t.RawSet(lua.LNumber(at), v)
-	default:
-		st.Raise(L, "wrong number of arguments to 'insert'")
 	}
-	return 0
 }
 
-func (st *State) remove(L *lua.LState) int {
-	t := st.checkOpenTable(L, 1)
+func foreachi(c *call) {
+	t, f := c.table(1), c.function(2)
 	n := t.Len()
-	at := st.optInt32(L, 2, n)
-	if at < 1 || at > n {
-		return 0
-	}
-	v := t.RawGetInt(at)
-	if at == n {
-		t.RawSetInt(n, lua.LNil)
-	} else {
-		st.Spend(L, (n-at)/16)
-	}
-	t.Remove(at)
-	L.Push(v)
-	return 1
-}
-
-func (st *State) maxn(L *lua.LState) int {
-	most := 0.0
-	st.checkTable(L, 1).ForEach(func(k, _ lua.LValue) {
-		st.Spend(L, 1)
-		if n, ok := k.(lua.LNumber); ok {
-			most = math.Max(most, float64(n))
+	for i := 1; i <= n && c.err == nil; i++ {
+		if v := c.invoke(f.Value(), lua.Number(float64(i)), t.GetInt(i)); !v.IsNil() {
+			c.push(v)
+			break
 		}
-	})
-	L.Push(lua.LNumber(most))
-	return 1
-}
-
-// sorting is the values of a table, in an order that a function of Lua decides, or <.
-type sorting struct {
-	st     *State
-	L      *lua.LState
-	before *lua.LFunction
-	values []lua.LValue
-}
-
-// Len implements sort.Interface.
-func (s *sorting) Len() int { return len(s.values) }
-
-// Swap implements sort.Interface.
-func (s *sorting) Swap(i, j int) { s.values[i], s.values[j] = s.values[j], s.values[i] }
-
-// Less implements sort.Interface. It may raise an error.
-func (s *sorting) Less(i, j int) bool {
-	s.st.Spend(s.L, 1)
-	a, b := s.values[i], s.values[j]
-	if s.before == nil {
-		return s.L.LessThan(a, b)
 	}
-	s.L.Push(s.before)
-	s.L.Push(a)
-	s.L.Push(b)
-	s.L.Call(2, 1)
-	less := lua.LVAsBool(s.L.Get(-1))
-	s.L.Pop(1)
+}
+
+func tableInsert(c *call) {
+	t := c.table(1)
+	n := t.Len()
+	switch c.len() {
+	case 2:
+		c.setInt(t, n+1, c.at(2))
+	case 3:
+		at := c.int32(2)
+		for i := max(n+1, at); i > at && c.tick(1); i-- {
+			c.setInt(t, i, t.GetInt(i-1))
+		}
+		c.setInt(t, at, c.at(3))
+	default:
+		c.raise("wrong number of arguments to 'insert'")
+	}
+}
+
+func tableRemove(c *call) {
+	t := c.table(1)
+	n := t.Len()
+	at := c.optInt32(2, n)
+	if at < 1 || at > n {
+		return
+	}
+	c.push(t.GetInt(at))
+	for ; at < n && c.tick(1); at++ {
+		c.setInt(t, at, t.GetInt(at+1))
+	}
+	c.setInt(t, n, lua.Nil)
+}
+
+func maxn(c *call) {
+	most := 0.0
+	t := c.table(1)
+	for at := 0; c.tick(1); {
+		k, _, after := t.Entry(at)
+		if k.IsNil() {
+			break
+		}
+		if f, ok := k.Number(); ok {
+			most = math.Max(most, f)
+		}
+		at = after
+	}
+	c.push(lua.Number(most))
+}
+
+// sorting sorts a table in place, in an order that a function of Lua decides, or <.
+type sorting struct {
+	*call
+	t      *lua.Table
+	before lua.Value
+}
+
+func tableSort(c *call) {
+	s := sorting{call: c, t: c.table(1)}
+	if c.given(2) {
+		s.before = c.function(2).Value()
+	}
+	if c.err == nil {
+		s.sort(1, s.t.Len())
+	}
+}
+
+// less reports whether a comes before b.
+func (s *sorting) less(a, b lua.Value) bool {
+	if !s.tick(1) {
+		return false
+	}
+	if !s.before.IsNil() {
+		return s.invoke(s.before, a, b).Truth()
+	}
+	if f, ok := a.Number(); ok {
+		if g, ok := b.Number(); ok {
+			return f < g
+		}
+	}
+	less, err := s.vm.Less(a, b)
+	s.err = err
 	return less
 }
 
-// sort sorts a copy of the values, and returns them to the table if there was no error.
-// A function that is not a consistent order leaves any order.
-func (st *State) sort(L *lua.LState) int {
-	t := st.checkOpenTable(L, 1)
-	s := &sorting{st: st, L: L, values: make([]lua.LValue, t.Len())}
-	if L.Get(2) != lua.LNil {
-		s.before = st.checkFunction(L, 2)
+// put stores two elements.
+func (s *sorting) put(i int, a lua.Value, j int, b lua.Value) {
+	s.setInt(s.t, i, a)
+	s.setInt(s.t, j, b)
+}
+
+// sort sorts the elements from lo to hi: quicksort as in Sedgewick's Algorithms, with the median of
+// the first, the middle and the last as the pivot, and recursion into the smaller part.
+func (s *sorting) sort(lo, hi int) {
+	for lo < hi && s.err == nil {
+		if a, b := s.t.GetInt(lo), s.t.GetInt(hi); s.less(b, a) {
+			s.put(lo, b, hi, a)
+		}
+		if hi-lo == 1 {
+			return
+		}
+		middle := (lo + hi) / 2
+		if m, a := s.t.GetInt(middle), s.t.GetInt(lo); s.less(m, a) {
+			s.put(middle, a, lo, m)
+		} else if b := s.t.GetInt(hi); s.less(b, m) {
+			s.put(middle, b, hi, m)
+		}
+		if hi-lo == 2 || s.err != nil {
+			return
+		}
+		pivot := s.t.GetInt(middle)
+		s.put(middle, s.t.GetInt(hi-1), hi-1, pivot)
+		i, j := lo, hi-1
+		for {
+			i++
+			a := s.t.GetInt(i)
+			for s.less(a, pivot) {
+				if i > hi {
+					s.raise("invalid order function for sorting")
+				}
+				i++
+				a = s.t.GetInt(i)
+			}
+			j--
+			b := s.t.GetInt(j)
+			for s.less(pivot, b) {
+				if j < lo {
+					s.raise("invalid order function for sorting")
+				}
+				j--
+				b = s.t.GetInt(j)
+			}
+			if s.err != nil {
+				return
+			}
+			if j < i {
+				break
+			}
+			s.put(i, b, j, a)
+		}
+		s.put(hi-1, s.t.GetInt(i), i, s.t.GetInt(hi-1))
+		if i-lo < hi-i {
+			s.sort(lo, i-1)
+			lo = i + 1
+		} else {
+			s.sort(i+1, hi)
+			hi = i - 1
+		}
 	}
-	for i := range s.values {
-		s.values[i] = t.RawGetInt(i + 1)
-	}
-	sort.Sort(s)
-	for i, v := range s.values {
-		t.RawSetInt(i+1, v)
-	}
-	return 0
 }
