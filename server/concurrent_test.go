@@ -167,6 +167,8 @@ CONFIG SET latency-tracking no
 CONFIG SET latency-tracking-info-percentiles "50 99"
 CONFIG SET commandlog-request-larger-than 1
 CONFIG SET tracking-table-max-keys 10
+CONFIG SET query-max 1000
+CONFIG SET query-cpu 50
 ACL LIST
 ACL USERS
 ACL WHOAMI

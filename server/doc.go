@@ -96,6 +96,7 @@
 //     of the clock.
 //   - Waiter: a blocked Call. It changed nothing, and is retried when its key changes
 //     or its time comes.
+//   - Live query: a read command whose reply is sent to a subscriber when it changes.
 //   - Checkpoint: the changes since the previous one, taken at one instant, on their
 //     way to the file (type snapshot.Checkpoint).
 //   - Effect: one change of a keyspace, for readers other than the file: replicas receive

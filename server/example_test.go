@@ -236,6 +236,37 @@ func ExampleServer_PSubscribe() {
 	// del due
 }
 
+// A live query: the reply to a command, and each reply that differs from the one before.
+func ExampleServer_Observe() {
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer srv.Close()
+	ctx := context.Background()
+	top, err := srv.Observe(ctx, "ZRANGE", "board", 0, 1, "REV")
+	if err != nil {
+		panic(err)
+	}
+	moves := []string{"ann", "ben", "cid"}
+	for reply, err := range top.Replies() {
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(reply)
+		if len(moves) == 0 {
+			break // closes the observation
+		}
+		srv.Do(ctx, "ZADD", "board", "@now", moves[0])
+		moves = moves[1:]
+	}
+	// Output:
+	// []
+	// [ann]
+	// [ben ann]
+	// [cid ben]
+}
+
 // A program that runs a redcon server mounts zsetd in it.
 func ExampleRedcon() {
 	srv, err := server.New(server.Options{})

@@ -27,6 +27,7 @@ func TestGoRedis(t *testing.T) {
 			defer cancel()
 			t.Run("transactions", func(t *testing.T) { goRedisTransactions(ctx, t, c) })
 			t.Run("messages", func(t *testing.T) { goRedisMessages(ctx, t, c) })
+			t.Run("live queries", func(t *testing.T) { goRedisLiveQueries(ctx, t, c) })
 			t.Run("blocking commands", func(t *testing.T) { goRedisBlocking(ctx, t, c) })
 			t.Run("scripts", func(t *testing.T) { goRedisScripts(ctx, t, c) })
 			t.Run("scans", func(t *testing.T) { goRedisScans(ctx, t, c) })
@@ -114,6 +115,41 @@ func goRedisMessages(ctx context.Context, t *testing.T, c *redis.Client) {
 	expect(shard, "shard piece")
 	if got := must[map[string]int64](t)(c.PubSubNumSub(ctx, "news").Result()); got["news"] != 1 {
 		t.Errorf("PUBSUB NUMSUB news: %v, want 1", got)
+	}
+}
+
+// goRedisLiveQueries checks that a subscriber receives the present reply and each one that
+// differs, and the present one again after it has lost its connection.
+func goRedisLiveQueries(ctx context.Context, t *testing.T, c *redis.Client) {
+	if !strings.Contains(must[string](t)(c.Info(ctx, "server").Result()), "zsetd_version") {
+		t.Skip("a real Redis has none")
+	}
+	const channel = `__query@0__:ZRANGE "live board" 0 -1 WITHSCORES`
+	sub := c.Subscribe(ctx, channel)
+	defer sub.Close()
+	expect := func(want string) {
+		t.Helper()
+		m := must[*redis.Message](t)(sub.ReceiveMessage(ctx))
+		if m.Channel != channel || m.Payload != want {
+			t.Errorf("received %v, want %s", m, want)
+		}
+	}
+	expect(`{"result":[]}`)
+	must[int64](t)(c.ZAdd(ctx, "live board", redis.Z{Score: 1.5, Member: "ann"}).Result())
+	expect(`{"result":[["ann",1.5]]}`)
+	if n := must[int64](t)(c.ClientKillByFilter(ctx, "TYPE", "pubsub").Result()); n != 1 {
+		t.Errorf("CLIENT KILL TYPE pubsub: %d clients, want 1", n)
+	}
+	if _, err := sub.Receive(ctx); err == nil {
+		t.Error("the connection is not closed")
+	}
+	expect(`{"result":[["ann",1.5]]}`) // go-redis connects and subscribes again
+	must[int64](t)(c.Del(ctx, "live board").Result())
+	expect(`{"result":[]}`)
+	other := c.Subscribe(ctx, "__query@0__:DEL board")
+	defer other.Close()
+	if _, err := other.Receive(ctx); err == nil || !strings.HasSuffix(err.Error(), "DEL is not a command that only reads") {
+		t.Errorf("a query that writes: got %v", err)
 	}
 }
 

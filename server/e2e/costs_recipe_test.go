@@ -68,23 +68,56 @@ func TestRecipeCosts(t *testing.T) {
 		c := m.take()
 		return &c
 	}
+	// live measures the message that f makes a live query send.
+	live := func(query string, f func() error) *cost {
+		t.Helper()
+		var m meter
+		sub := dial(m.on).Subscribe(ctx, query)
+		defer sub.Close()
+		for range 2 { // the confirmation, and the present reply
+			_, err := sub.ReceiveTimeout(ctx, time.Minute)
+			fatal(err)
+		}
+		m.take()
+		fatal(f())
+		_, err := sub.ReceiveTimeout(ctx, time.Minute)
+		fatal(err)
+		c := m.take()
+		return &c
+	}
+	// readAgain measures a keyspace event that f causes, and the read that follows it, as with a
+	// Redis.
+	readAgain := func(key string, f, read func() error) *cost {
+		t.Helper()
+		event, again := delivery("__keyspace@0__:"+key, 1, f), of(read)
+		return &cost{event.trips + again.trips, event.bytes + again.bytes}
+	}
+	fatal(rdb.ConfigSet(ctx, "notify-keyspace-events", "KSVz").Err())
 
 	// Live events.
 	const event = `{"url":"https://example.org/news/4711"}`
-	live := &liveEvents{rdb, clock.Now}
-	publishWritten := func() error { return live.add(ctx, "news.published", 123, event) }
+	written := &liveEvents{rdb, clock.Now}
+	publishWritten := func() error { return written.add(ctx, "news.published", 123, event) }
 	publishBetter := func() error { return show(ctx, rdb, "live:123:news", event, 24*time.Hour) }
 	row("Live events", "publish", of(publishWritten), of(publishBetter))
-	fatal(live.remove(ctx, "news.published", 123, event))
+	fatal(written.remove(ctx, "news.published", 123, event))
 	fatal(rdb.ZRem(ctx, "live:123:news", event).Err())
 	row("", "notify a tier", delivery("live:*", 1, publishWritten), delivery("__subkeyspace@0__:live:*", 2, publishBetter))
 	for i := range 9 {
-		fatal(live.add(ctx, "news.published", 123, fmt.Sprint(event, i)))
+		fatal(written.add(ctx, "news.published", 123, fmt.Sprint(event, i)))
 		fatal(show(ctx, rdb, "live:123:news", fmt.Sprint(event, i), time.Hour))
 	}
 	row("", "read a page of 10",
-		of(func() error { _, err := live.list(ctx, "news.published", 123); return err }),
+		of(func() error { _, err := written.list(ctx, "news.published", 123); return err }),
 		of(func() error { return rdb.ZRange(ctx, "live:123:news", 0, -1).Err() }))
+	page := func() error { return rdb.ZRange(ctx, "live:123:news", 0, -1).Err() }
+	withdraw := func() error { return rdb.ZRem(ctx, "live:123:news", fmt.Sprint(event, 8)).Err() }
+	again := func() error {
+		return rdb.ZAdd(ctx, "live:123:news", redis.Z{Score: 1, Member: fmt.Sprint(event, 8)}).Err()
+	}
+	row("", "keep a page of 10 right, for each change",
+		readAgain("live:123:news", withdraw, page),
+		live(`__query@0__:ZRANGE "live:123:news" 0 -1`, again))
 	row("", "notify a tier of the expiry", nil, delivery("__subkeyspace@0__:live:123:news", 1, func() error {
 		return rdb.Do(ctx, "ZPEXPIRE", "live:123:news", 0, "MEMBERS", 1, event).Err()
 	}))
@@ -110,6 +143,9 @@ func TestRecipeCosts(t *testing.T) {
 	row("", "read the last 5 minutes",
 		of(func() error { _, err := boxes.recent(ctx, "/front", 0, 5); return err }),
 		of(func() error { _, err := hits(ctx, rdb, "hits:/front", now, minute, 5); return err }))
+	row("", "keep a chart of 5 minutes right, for each change",
+		readAgain("hits:/front", hitBetter, func() error { _, err := hits(ctx, rdb, "hits:/front", now, minute, 5); return err }),
+		live(`__query@0,1s__:ZRANGE "hits:/front" 0 -1 WITHSCORES`, hitBetter))
 
 	// Folder.
 	folding := &folder{rdb, clock.Now, 5 * time.Second}
@@ -134,6 +170,8 @@ func TestRecipeCosts(t *testing.T) {
 			fatal(err)
 			return c.done(ctx, rdb, 5*time.Second)
 		}))
+	row("", "tell how many groups are due, when one becomes due", nil,
+		live("__query@0__:ZCOUNT due -inf @now", addBetter))
 	row("", "a worker has nothing to do for a minute (polling every second)", poll, &cost{})
 
 	// Waiting list: 130 users, and a room with a capacity of 30.
@@ -178,6 +216,9 @@ func TestRecipeCosts(t *testing.T) {
 		of(func() error { return rdb.ZRem(ctx, "club", "user000").Err() }))
 	fatal(rdb.ZRem(ctx, list.waiting(), "user000").Err())
 	fatal(rdb.ZRem(ctx, list.checkins(), "user000").Err())
+	row("", "tell a user of a new rank",
+		readAgain("club", func() error { return rdb.ZRem(ctx, "club", "user001").Err() }, func() error { return rdb.ZRank(ctx, "club", "user031").Err() }),
+		live(`__query@0__:ZRANK "club" "user031"`, func() error { return rdb.ZRem(ctx, "club", "user002").Err() }))
 	row("", "get in", checkWritten("user030"), checkBetter("user030"))
 
 	t.Logf("round trips, and bytes sent and received:\n%s", table.String())

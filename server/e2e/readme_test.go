@@ -366,7 +366,7 @@ func snippets(t *testing.T, language string) map[string]string {
 		}
 		for _, block := range strings.Split(part, "\n```"+language+"\n")[1:] {
 			block, _, _ = strings.Cut(block, "\n```")
-			found[heading] += block + "\n"
+			found[heading] += block + "\n\n"
 		}
 	}
 	if len(found) != 5 {
@@ -451,11 +451,9 @@ func goFiles(t *testing.T) string {
 func TestReadmeGo(t *testing.T) {
 	source := goFiles(t)
 	for heading, text := range snippets(t, "go") {
-		if heading == "" {
-			continue // makes a client
-		}
 		for _, decl := range strings.Split(strings.TrimSpace(text), "\n\n") {
-			if !strings.Contains(source, decl) {
+			makesClient := heading == "" && strings.HasPrefix(decl, "rdb := ")
+			if !makesClient && !strings.Contains(source, decl) {
 				t.Errorf("%s: not in a test of the recipes:\n%s", heading, decl)
 			}
 		}
@@ -481,40 +479,66 @@ show("live:123:news", {"url": "/é,3:x"}, 1)
 print(r.zrange("live:123:news", 0, -1))
 time.sleep(1.2)
 print(shown)
+page = follow_page('live:"456" news')
+print(next(page))
+show('live:"456" news', {"url": "/n/1"}, 1)
+print(next(page), next(page))
 `,
 		"Timeboxes": `
 print(hit("hits"), hit("hits"), hits("hits", 2), hit("hits", time.time() - 300))
+counts = follow_hits("live hits")
+print(next(counts))
+r.zadd("live hits", {"12:00": 2, "12:01": 1})
+print(next(counts))
 `,
 		"Folder": `
 import threading
 got = []
 print(fold("account_1", "likes"), fold("account_1", "shares"))
+due = follow_due()
+print(next(due))
 r.zadd("due", {"account_1": 1}, xx=True)
+print(next(due))
 threading.Thread(target=work, args=(lambda *a: got.append(a),), daemon=True).start()
 time.sleep(0.3)
-print(got, r.dbsize())
+print(next(due), got, r.dbsize())
 `,
 		"Waiting list": `
 import threading
 calls = []
-threading.Thread(target=tell_ranks, args=("club", lambda *a: calls.append(a)), daemon=True).start()
+line = Line("club")
+line.follow("ann")
+line.follow("ben")
+threading.Thread(target=line.run, args=(lambda *a: calls.append(a),), daemon=True).start()
 time.sleep(0.2)
 print(check_in("club", "ann"), check_in("club", "ben"), check_in("club", "ann"))
 time.sleep(0.2)
 r.zrem("club", "ann")
 time.sleep(0.2)
-print(calls)
+print(*calls, sep="\n")
 `,
 	}, map[string]string{
 		"Live events": `['{"url": "/\\u00e9,3:x"}']
 [('live:123:news', 'zadd', ['{"url": "/\\u00e9,3:x"}']), ('live:123:news', 'zexpired', ['{"url": "/\\u00e9,3:x"}'])]
+[]
+['{"url": "/n/1"}'] []
 `,
-		"Timeboxes": "1 2 [2.0, None] None\n",
+		"Timeboxes": `1 2 [2.0, None] None
+{}
+{'12:01': 1, '12:00': 2}
+`,
 		"Folder": `1 0
-[('account_1', ['likes', 'shares'])] 0
+0
+1
+0 [('account_1', ['likes', 'shares'])] 0
 `,
 		"Waiting list": `0 1 0
-[('ann', 0), ('ben', 1), ('ben', 0)]
+('ann', None)
+('ben', None)
+('ann', 0)
+('ben', 1)
+('ben', 0)
+('ann', None)
 `,
 	})
 }
@@ -536,37 +560,53 @@ await show('live:123:news', { url: '/é,3:x' }, 1);
 console.log(JSON.stringify(await client.zRange('live:123:news', 0, -1)));
 await wait(1200);
 console.log(JSON.stringify(shown));
+const pages = [];
+await followPage('live:"456" news', events => pages.push(events));
+await show('live:"456" news', { url: '/n/1' }, 1);
+await wait(1200);
+console.log(JSON.stringify(pages));
 `,
 		"Timeboxes": `
 console.log(await hit('hits'), await hit('hits'), await hits('hits', 2), await hit('hits', Date.now() - 300_000));
+const counts = [];
+await followHits('live hits', c => counts.push(c));
+await client.zAdd('live hits', [{ value: '12:00', score: 2 }, { value: '12:01', score: 1 }]);
+await wait(1200);
+console.log(JSON.stringify(counts));
 `,
 		"Folder": `
 const got = [];
 console.log(await fold('account_1', 'likes'), await fold('account_1', 'shares'));
+const due = [];
+await followDue(n => due.push(n));
 await client.zAdd('due', { value: 'account_1', score: 1 }, { XX: true });
+await wait(200);
 work((...a) => got.push(a));
 await wait(300);
-console.log(JSON.stringify(got), await client.dbSize());
+console.log(due, JSON.stringify(got), await client.dbSize());
 `,
 		"Waiting list": `
 const calls = [];
-await tellRanks('club', (...a) => calls.push(a));
+for (const user of ['ann', 'ben']) await followRank('club', user, rank => calls.push([user, rank]));
 console.log(await checkIn('club', 'ann'), await checkIn('club', 'ben'), await checkIn('club', 'ann'));
 await wait(200);
 await client.zRem('club', 'ann');
 await wait(200);
-console.log(JSON.stringify(calls.filter(([, rank], i) => i === calls.length - 1)));
+console.log(JSON.stringify(calls));
 `,
 	}, map[string]string{
 		"Live events": `["{\"url\":\"/é,3:x\"}"]
 [["live:123:news","zadd",["{\"url\":\"/é,3:x\"}"]],["live:123:news","zexpired",["{\"url\":\"/é,3:x\"}"]]]
+[[],["{\"url\":\"/n/1\"}"],[]]
 `,
-		"Timeboxes": "1 2 [ 2, null ] null\n",
+		"Timeboxes": `1 2 [ 2, null ] null
+[{},{"12:01":1,"12:00":2}]
+`,
 		"Folder": `1 0
-[["account_1",["likes","shares"]]] 0
+[ 0, 1, 0 ] [["account_1",["likes","shares"]]] 0
 `,
 		"Waiting list": `0 1 0
-[["ben",0]]
+[["ann",null],["ben",null],["ann",0],["ben",1],["ben",0],["ann",null]]
 `,
 	})
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -25,29 +26,30 @@ func checkIn(ctx context.Context, rdb *redis.Client, room, user string, grace ti
 	return place.Val(), err
 }
 
-// tellRanks calls tell for each user whose rank has changed.
-func tellRanks(ctx context.Context, rdb *redis.Client, room string, tell func(user string, rank int)) error {
-	const event = "__subkeyspaceevent@0__:"
-	sub := rdb.Subscribe(ctx, event+"zadd|"+room, event+"zrem|"+room, event+"zexpired|"+room)
-	defer sub.Close()
-	changes := sub.ChannelWithSubscriptions(redis.WithChannelSize(10000))
-	ranks := map[string]int{}
-	for range changes {
-		for len(changes) > 0 {
-			<-changes // one read for all changes so far
-		}
-		line, err := rdb.ZRange(ctx, room, 0, -1).Result()
-		if err != nil {
+// A line tells the users of a room their ranks, over one connection.
+type line struct {
+	room  string
+	sub   *redis.PubSub
+	users sync.Map // by channel
+}
+
+// follow makes run tell a user's rank, and again whenever it changes.
+func (l *line) follow(ctx context.Context, user string) error {
+	channel := "__query@0__:ZRANK " + quote(l.room) + " " + quote(user)
+	l.users.Store(channel, user)
+	return l.sub.Subscribe(ctx, channel)
+}
+
+// run calls tell with each message, until sub is closed. Without a place the rank is nil.
+func (l *line) run(tell func(user string, rank *int)) error {
+	for m := range l.sub.Channel(redis.WithChannelSize(10000)) {
+		var reply struct{ Result *int }
+		if err := json.Unmarshal([]byte(m.Payload), &reply); err != nil {
 			return err
 		}
-		now := make(map[string]int, len(line))
-		for rank, user := range line {
-			now[user] = rank
-			if old, known := ranks[user]; !known || old != rank {
-				tell(user, rank)
-			}
+		if user, followed := l.users.Load(m.Channel); followed {
+			tell(user.(string), reply.Result)
 		}
-		ranks = now
 	}
 	return nil
 }
@@ -70,24 +72,31 @@ func (l *notified) of(user string) []rankAt {
 	return slices.Clone(l.ranks[user])
 }
 
-// startNotifying starts a tier that runs tellRanks until the test ends.
-func startNotifying(t *testing.T, rdb *redis.Client, room string) *notified {
-	ctx, cancel := context.WithCancel(context.Background())
+// startNotifying starts a tier that tells users their ranks until the test ends.
+func startNotifying(t *testing.T, rdb *redis.Client, room string, users ...string) *notified {
 	l := &notified{ranks: map[string][]rankAt{}}
+	sub := rdb.Subscribe(context.Background())
+	tier := &line{room: room, sub: sub}
+	for _, user := range users {
+		if err := tier.follow(context.Background(), user); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var running sync.WaitGroup
 	running.Go(func() {
-		err := tellRanks(ctx, rdb, room, func(user string, rank int) {
+		err := tier.run(func(user string, rank *int) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			l.ranks[user] = append(l.ranks[user], rankAt{rank, time.Now()})
+			if rank != nil {
+				l.ranks[user] = append(l.ranks[user], rankAt{*rank, time.Now()})
+			}
 		})
-		if ctx.Err() == nil {
-			t.Errorf("tellRanks returns %v before the end of the test", err)
+		if err != nil {
+			t.Error(err)
 		}
 	})
 	t.Cleanup(func() {
-		cancel()
-		rdb.Close()
+		sub.Close()
 		running.Wait()
 	})
 	return l
@@ -99,8 +108,8 @@ func TestRecipeWaitingListInTurn(t *testing.T) {
 	ctx := context.Background()
 	const room, grace = "club", time.Second
 	rdb := dial()
-	l := startNotifying(t, dial(), room)
-	const channel = "__subkeyspaceevent@0__:zadd|club"
+	l := startNotifying(t, dial(), room, "ann", "ben", "cid", "dan", "eve")
+	const channel = `__query@0__:ZRANK "club" "eve"`
 	wait.Until(t, "the tier subscribes", func() bool { return must[map[string]int64](t)(rdb.PubSubNumSub(ctx, channel).Result())[channel] > 0 })
 	seen := map[string]time.Time{} // when a user's last check-in was sent
 	var away []string              // users whose last check-in is so long ago that the place may be lost
@@ -196,7 +205,11 @@ func TestRecipeWaitingListCrowd(t *testing.T) {
 	users := of(150, 500)
 	grace := time.Duration(of(300, 1500)) * time.Millisecond
 	end := time.Now().Add(time.Duration(of(1500, 30_000)) * time.Millisecond)
-	l := startNotifying(t, dial(), room)
+	names := []string{"last"}
+	for n := range users {
+		names = append(names, fmt.Sprintf("user%03d", n))
+	}
+	l := startNotifying(t, dial(), room, names...)
 
 	stays := make([][]*stay, users)
 	meters := make([]meter, users)
@@ -205,7 +218,7 @@ func TestRecipeWaitingListCrowd(t *testing.T) {
 	for n := range users {
 		wg.Go(func() {
 			r := rand.New(rand.NewPCG(2, uint64(n)))
-			user := fmt.Sprintf("user%03d", n)
+			user := names[n+1]
 			rdb := dial(meters[n].on)
 			if _, err := rdb.Pipelined(ctx, func(p redis.Pipeliner) error { return p.Ping(ctx).Err() }); err != nil {
 				t.Error(err)
@@ -375,6 +388,6 @@ func TestRecipeWaitingListCrowd(t *testing.T) {
 		tooSlow(t, "too little load for the test")
 	}
 	rdb := dial()
-	ranNone(t, rdb, "zrangebyscore", "zscan", "hset", "zcard")
+	ranNone(t, rdb, "zrange", "zrangebyscore", "zscan", "hset", "zcard")
 	wait.Until(t, "all places have expired", func() bool { return must[int64](t)(rdb.DBSize(ctx).Result()) == 0 })
 }

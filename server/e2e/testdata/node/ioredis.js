@@ -66,6 +66,28 @@ test('messages', async () => {
   assert.equal(await r.publish('more', 'nobody'), 0);
 });
 
+test('live queries', async t => {
+  if (!/zsetd_version/.test(await r.info('server'))) return t.skip('a real Redis has none');
+  const channel = '__query@0__:ZRANGE "live board" 0 -1 WITHSCORES', got = [];
+  const sub = connect({ connectionName: 'live', retryStrategy: () => 10 });
+  sub.on('message', (channel, text) => got.push([channel, text]));
+  const receives = async want => {
+    await until(() => got.length > 0);
+    assert.deepEqual(got.splice(0), [[channel, want]]);
+  };
+  assert.equal(await sub.subscribe(channel), 1);
+  await receives('{"result":[]}');
+  await r.zadd('live board', 1.5, 'ann');
+  await receives('{"result":[["ann",1.5]]}');
+  const live = (await r.client('LIST')).split('\n').find(c => / name=live /.test(c));
+  await r.client('KILL', 'ID', /id=(\d+)/.exec(live)[1]);
+  await receives('{"result":[["ann",1.5]]}'); // the library connects again
+  await r.del('live board');
+  await receives('{"result":[]}');
+  await assert.rejects(sub.subscribe('__query@0__:DEL board'), /DEL is not a command that only reads/);
+  await sub.unsubscribe(channel);
+});
+
 test('blocking commands', async () => {
   const waiting = connect();
   const pop = waiting.bzpopmin('queue', 0);

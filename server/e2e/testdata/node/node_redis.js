@@ -86,6 +86,32 @@ test('messages', async () => {
   assert.equal(await sub.ping(), 'PONG');
 });
 
+for (const RESP of [2, 3]) {
+  test(`live queries, RESP${RESP}`, async t => {
+    if (!/zsetd_version/.test(await r.info('server'))) return t.skip('a real Redis has none');
+    const channel = '__query@0__:ZRANGE "live board" 0 -1 WITHSCORES', got = [];
+    const sub = createClient({ socket: { host, port, reconnectStrategy: () => 10 }, RESP, name: `live${RESP}` });
+    sub.on('error', () => {}); // the connection is killed below
+    clients.push(sub);
+    await sub.connect();
+    const receives = async want => {
+      await until(() => got.length > 0);
+      assert.deepEqual(got.splice(0), [[channel, want]]);
+    };
+    await sub.subscribe(channel, (text, channel) => got.push([channel, text]));
+    await receives('{"result":[]}');
+    await r.zAdd('live board', { value: 'ann', score: 1.5 });
+    await receives('{"result":[["ann",1.5]]}');
+    const { id } = (await r.clientList()).find(c => c.name === `live${RESP}`);
+    await r.clientKill({ filter: 'ID', id });
+    await receives('{"result":[["ann",1.5]]}'); // the library connects again
+    await r.del('live board');
+    await receives('{"result":[]}');
+    await assert.rejects(sub.subscribe('__query@0__:DEL board', () => {}), /DEL is not a command that only reads/);
+    await sub.unsubscribe(channel);
+  });
+}
+
 test('blocking commands', async () => {
   const waiting = await connect();
   const blocked = async () => /blocked_clients:1\r/.test(await r.info('clients'));

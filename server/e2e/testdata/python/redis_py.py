@@ -101,6 +101,42 @@ def messages():
     sub.close()
 
 
+def live_queries():
+    if "zsetd_version" not in r.info("server"):
+        return  # the server is a real Redis
+    for options in ({"protocol": 2}, {"protocol": 3}) if redis.__version__ >= "5" else ({},):
+        channel = '__query@0__:ZRANGE "live board" 0 -1 WITHSCORES'
+        sub, got = connect(client_name="live", **options).pubsub(), []
+        sub.subscribe(channel)
+
+        def read():
+            try:
+                return sub.get_message(timeout=1)
+            except redis.ConnectionError:
+                return None  # the next call connects again
+
+        def receives(*want):
+            until(lambda: len(got) >= len(want) or got.extend(m for m in [read()] if m))
+            equal([(m["type"], m["channel"], m["data"]) for m in got], [(kind, channel, data) for kind, data in want])
+            got.clear()
+        receives(("subscribe", 1), ("message", '{"result":[]}'))
+        r.zadd("live board", {"ann": 1.5})
+        receives(("message", '{"result":[["ann",1.5]]}'))
+        for c in r.client_list():
+            if c["name"] == "live":
+                r.client_kill_filter(_id=c["id"])
+        receives(("subscribe", 1), ("message", '{"result":[["ann",1.5]]}'))  # the library connects again
+        r.delete("live board")
+        receives(("message", '{"result":[]}'))
+        try:
+            sub.subscribe("__query@0__:DEL board")
+            sub.get_message(timeout=30)
+            assert False, "a query that writes is accepted"
+        except redis.ResponseError as e:
+            equal(str(e), "live query: DEL is not a command that only reads")
+        sub.close()
+
+
 def blocking():
     pop = later(connect().bzpopmin, "queue", 0)
     r.zadd("queue", {"job": 1})
@@ -177,7 +213,7 @@ def the_server():
     equal(r.slowlog_reset(), True)
 
 
-for todo in (pipelines, transactions, messages, blocking, locks, scripts, scans, streams, the_server):
+for todo in (pipelines, transactions, messages, live_queries, blocking, locks, scripts, scans, streams, the_server):
     begin = time.monotonic()
     todo()
     print(f"ok {todo.__name__} ({time.monotonic() - begin:.2f} s)")
