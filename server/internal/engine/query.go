@@ -54,7 +54,7 @@ type queries struct {
 	json     replyjson.Transcoder
 	from     bytes.Reader  // what json reads
 	to       bytes.Buffer  // what json writes
-	credit   time.Duration // left of the share of time
+	credit   time.Duration // left of the share of time, by the clock of the process: that of the server can be moved
 	credited time.Time     // when credit was computed
 	stale    bool          // the server was a stale replica when it was last asked
 	queryStats
@@ -352,7 +352,7 @@ func (srv *Engine) evaluateQueries() {
 	if len(qs.started) == 0 && len(qs.drained) == 0 && len(qs.marked) == 0 && !qs.alarmed(srv.Turn.Instant) {
 		return
 	}
-	now := srv.Clock()
+	now := time.Now()
 	qs.refill(now, srv.Config.QueryCPU)
 	r := queryRound{srv: srv, qs: qs, at: now, end: now.Add(queryTurn)}
 	r.run()
@@ -375,7 +375,7 @@ func (qs *queries) refill(now time.Time, percent int64) {
 	qs.credited = now
 }
 
-// due returns the instant at which evaluateQueries has work, in microseconds since 1970.
+// queriesDue returns the instant at which evaluateQueries has work, in microseconds since 1970.
 func (srv *Engine) queriesDue(never int64) int64 {
 	qs := &srv.Queries
 	if len(qs.byName) == 0 || srv.Keeper.Loading != nil {
@@ -392,7 +392,7 @@ func (srv *Engine) queriesDue(never int64) int64 {
 	}
 	if next != never && qs.credit <= 0 {
 		wait := -qs.credit*100/time.Duration(srv.Config.QueryCPU) + queryTurn
-		next = max(next, qs.credited.Add(wait).UnixMicro())
+		next = max(next, srv.Turn.Instant+wait.Microseconds())
 	}
 	return next
 }
@@ -552,7 +552,7 @@ func (r *queryRound) evaluate(q *query, from, to int) {
 	if refusal == "" {
 		qs.setAlarm(q, srv.changesAt(q, argv))
 	}
-	now := srv.Clock()
+	now := time.Now()
 	took := now.Sub(r.at)
 	r.at = now
 	qs.Time += took

@@ -38,14 +38,6 @@ func operand(r *registers, k unsafe.Pointer, i uint16) Value {
 	return *constant(k, int(i-FirstConstant))
 }
 
-// registerOf returns the register that an operand is, or -1.
-func registerOf(i uint16) int {
-	if i < FirstConstant {
-		return int(i)
-	}
-	return -1
-}
-
 // run executes the innermost frame and those that it adds, until a frame that is fresh returns. The
 // results are then in its slot. An error drops these frames, unless it is yielded.
 func (vm *Machine) run(co *Coroutine) (err *Error) {
