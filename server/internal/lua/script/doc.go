@@ -21,6 +21,8 @@
 //   - A function has at most 2^20 instructions. Since some operations take another number of
 //     instructions and registers than in Lua, a loop of more than 2^17 instructions may be too
 //     long, or an expression of about 250 operands too complex, for one of them only.
+//   - The last of 17 digits of x^y differs for a few operands, where the C library rounds to the
+//     other side; that of math.sin, cos and tan, and of large arguments the 14th, too.
 //   - A recursion of 16 381 calls is too deep; in Lua up to 20 000 are allowed after a first
 //     one was too deep.
 //
