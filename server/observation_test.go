@@ -185,7 +185,10 @@ func TestQueryLeavesNoTrace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range o.Replies() {
+		for reply, err := range o.Replies() {
+			if args[0] == "EVAL_RO" && (reply != "v" || err != nil) {
+				t.Errorf("EVAL_RO: %v %v", reply, err)
+			}
 			break
 		}
 	}

@@ -73,7 +73,7 @@ type queryStats struct {
 func (qs *queries) Len() int { return len(qs.byName) }
 
 // queryID identifies a query: by the name of the channel, and by the user of a script, which
-// runs with the rights of its subscriber.
+// runs with the rights of its subscriber; "" is the program that embeds the server.
 type queryID struct{ name, user string }
 
 // query is a live query with its subscribers, at least one.
@@ -221,7 +221,7 @@ func (s *Session) joinQuery(name string) {
 		panic("BUG: a query was not checked: " + refusal)
 	}
 	id := queryID{name: name}
-	if parsed.cmd.ScriptFlags != nil {
+	if parsed.cmd.ScriptFlags != nil && s.Login.User != srv.ACL.Owner {
 		id.user = s.Login.User.Name
 	}
 	q := qs.byName[id]
@@ -339,6 +339,9 @@ func (qs *queries) remove(q *query) {
 func (srv *Engine) evaluateQueries() {
 	qs := &srv.Queries
 	if len(qs.byName) == 0 {
+		for _, s := range qs.drained {
+			s.live.drained = false
+		}
 		qs.started, qs.drained, qs.marked = nil, nil, nil
 		return
 	}
@@ -549,7 +552,7 @@ func (r *queryRound) evaluate(q *query, from, to int) {
 	if sent && q.interval > 0 {
 		q.next = srv.Turn.Instant + q.interval.Microseconds()
 	}
-	if refusal == "" {
+	if refusal == "" && len(q.subscribers) > 0 { // none if the message has closed the last one
 		qs.setAlarm(q, srv.changesAt(q, argv))
 	}
 	now := time.Now()
@@ -582,8 +585,8 @@ func (srv *Engine) query(q *query, argv [][]byte, refusal string) []byte {
 	s.DB = srv.Keys.DB(int(q.db))
 	s.Login.User, s.Login.Authenticated = srv.ACL.Owner, true
 	if q.user != "" {
-		if u := srv.ACL.Users[q.user]; u != nil {
-			s.Login.User = u
+		if s.Login.User = srv.ACL.Users[q.user]; s.Login.User == nil {
+			s.Login.User, refusal = srv.ACL.Owner, "NOPERM the user of this live query does not exist"
 		}
 	}
 	s.Out.Truncate(0)
