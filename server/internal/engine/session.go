@@ -85,9 +85,6 @@ type Peer struct {
 	Secure          bool // it speaks TLS
 	Apart           bool // see Session.countsApart
 
-	// User is the user that the session begins with; "" for the default user.
-	User string
-
 	// Wake notifies the transport that the session has output from outside its own
 	// turn, may continue after having been blocked, or is to be closed. It is
 	// called without the lock, possibly from any goroutine.
@@ -150,10 +147,17 @@ func (srv *Engine) NewSession(p Peer) *Session {
 
 // NewSessionAt adds a session and stores it in place before other goroutines can find it: they may
 // kill it at once, which calls Wake of the peer.
-func (srv *Engine) NewSessionAt(place **Session, p Peer) {
+func (srv *Engine) NewSessionAt(place **Session, p Peer) { srv.NewSessionAs(place, p, "") }
+
+// NewSessionAs is NewSessionAt for a user, who needs no password; "" is the default user, if that
+// needs none.
+func (srv *Engine) NewSessionAs(place **Session, p Peer, user string) {
 	srv.Mu.Lock() // also while a script lends the lock
 	defer srv.Mu.Unlock()
 	srv.addSession(place, p)
+	if user != "" {
+		(*place).setUser(user)
+	}
 }
 
 // addSession is NewSessionAt with the lock held.
@@ -165,9 +169,6 @@ func (srv *Engine) addSession(place **Session, p Peer) {
 		Peer: p, Activity: activity{Created: now, lastUsed: now},
 	}
 	s.SetDefaultUser()
-	if p.User != "" {
-		s.setUser(p.User)
-	}
 	s.Call = Call{Session: s, Engine: srv, Reply: &s.Out}
 	*place = s
 	srv.Clients.Sessions[s.ID] = s

@@ -241,8 +241,9 @@ func (t *Transport) serveConn(nc net.Conn) {
 	}
 	c := &netConn{t: t, nc: nc, socket: socketOf(nc), recheck: make(chan struct{}, 1)}
 	p := engine.Peer{Addr: nc.RemoteAddr().String(), LocalAddr: nc.LocalAddr().String(), FD: -1, Wake: c.wake, Reader: &c.reader, Conn: c}
+	user := ""
 	if end, is := nc.(*pipeEnd); is {
-		p.Apart, p.User = end.apart, end.user
+		p.Apart, user = end.apart, end.user
 	}
 	var raw syscall.RawConn
 	switch nc := c.socket.(type) {
@@ -262,7 +263,7 @@ func (t *Transport) serveConn(nc net.Conn) {
 		c.raw, c.ready = raw, c.readReady
 	}
 	t.conns[c] = struct{}{}
-	t.engine.NewSessionAt(&c.sess, p)
+	t.engine.NewSessionAs(&c.sess, p, user)
 	t.running.Go(c.serve)
 }
 
