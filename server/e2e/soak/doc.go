@@ -37,6 +37,7 @@
 //     taken once, a cache whose keys may be evicted.
 //   - recipes.go: claims of groups with a lease, hits in buckets that expire, waiting
 //     lists, a stream whose entries are acknowledged once.
+//   - views.go: live queries of a number that grows.
 //   - listeners.go: messages that arrive in order, client-side caches, events of keys that
 //     expire, and visitors, who break the protocol or leave without reading.
 //

@@ -430,7 +430,7 @@ func (st *stage) cast() {
 	}
 	st.workers = []worker{newCounters(st), newAccounts(st), newQueue(st, "queue", false), newQueue(st, "zqueue", true), newCache(st), newVisitors(st), st.chaos}
 	if !st.crashes { // the invariants of these do not hold across a crash
-		st.workers = append(st.workers, newClaims(st), newBoxes(st), newRooms(st), newEntries(st), newNews(st), newMirrors(st), newAlarms(st))
+		st.workers = append(st.workers, newClaims(st), newBoxes(st), newRooms(st), newEntries(st), newNews(st), newMirrors(st), newAlarms(st), newViews(st))
 	}
 }
 
