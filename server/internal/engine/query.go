@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/protocol"
+	"github.com/zsetd/zsetd/server/internal/base/process"
 	"github.com/zsetd/zsetd/server/internal/base/replyjson"
 	"github.com/zsetd/zsetd/server/internal/engine/acl"
 	"github.com/zsetd/zsetd/server/internal/engine/subscription"
@@ -358,7 +359,9 @@ func (srv *Engine) evaluateQueries() {
 	now := time.Now()
 	qs.refill(now, srv.Config.QueryCPU)
 	r := queryRound{srv: srv, qs: qs, at: now, end: now.Add(queryTurn)}
+	before, known := process.ThreadTime()
 	r.run()
+	qs.credit -= r.cost(now, before, known)
 	if len(srv.Turn.Scope.effects) > 0 { // keys that have expired
 		srv.Turn.Scope.Commit()
 	}
@@ -406,6 +409,18 @@ type queryRound struct {
 	qs  *queries
 	at  time.Time // the end of the latest evaluation
 	end time.Time
+	own time.Duration // the part that first messages took, which are the subscribers' own commands
+}
+
+// cost returns the time of a round that began at start, when the thread had used so much processor
+// time, if that is known. Time in which other processes had the processor does not count, unless the
+// goroutine has changed its thread meanwhile.
+func (r *queryRound) cost(start time.Time, before time.Duration, known bool) time.Duration {
+	spent := r.at.Sub(start)
+	if after, ok := process.ThreadTime(); ok && known && after >= before {
+		spent = min(spent, after-before)
+	}
+	return max(0, spent-r.own)
 }
 
 // run evaluates until there is no work, or the time is over.
@@ -418,7 +433,7 @@ func (r *queryRound) run() {
 			continue
 		}
 		worked = r.runAlarm() || worked
-		if qs.credit > 0 && r.at.Before(r.end) {
+		if r.at.Before(r.end) {
 			worked = r.runKey() || worked
 		}
 	}
@@ -434,9 +449,9 @@ func (r *queryRound) runStarted() bool {
 	qs.started = popFirst(qs.started)
 	q.starting = false
 	if len(q.subscribers) > 0 {
-		credit := qs.credit
+		at := r.at
 		r.evaluate(q, 0, len(q.subscribers))
-		qs.credit = credit // the first message is the subscriber's own command
+		r.own += r.at.Sub(at)
 	}
 	return true
 }
@@ -499,7 +514,7 @@ func (r *queryRound) runKey() bool {
 	if key.left == 0 {
 		key.pass, key.left = key.changed, len(key.queries)
 	}
-	for n, visits := 0, 0; key.left > 0 && n < queriesAtOnce && visits < queryVisits && r.qs.credit > 0 && r.at.Before(r.end); visits++ {
+	for n, visits := 0, 0; key.left > 0 && n < queriesAtOnce && visits < queryVisits && r.at.Before(r.end); visits++ {
 		key.left--
 		if q := key.queries[key.left]; q.seen < key.changed {
 			r.update(q)
@@ -559,7 +574,6 @@ func (r *queryRound) evaluate(q *query, from, to int) {
 	took := now.Sub(r.at)
 	r.at = now
 	qs.Time += took
-	qs.credit -= took
 	if took < slowQuery {
 		q.slow = 0
 	} else if q.slow++; q.slow >= slowTimes { // a busy machine makes one evaluation slow now and then
