@@ -58,7 +58,7 @@ func settings() map[string][]string {
 		"latency-monitor-threshold":         {"0", "1", "100"},
 		"latency-tracking":                  {"yes", "no"},
 		"tracking-table-max-keys":           {"3", "100", "1000000"},
-		"query-max":                         {"0", "100", "200000"},
+		"query-max":                         {"20", "100", "200000"},
 		"query-cpu":                         {"1", "25", "100"},
 		"tcp-keepalive":                     {"0", "300", "10"},
 		"timeout":                           {"0", "0", "0", "1", "30"},
