@@ -220,7 +220,11 @@ func TestListenAndServe(t *testing.T) {
 		return string(b[:n]) == "+PONG\r\n"
 	}
 	at := func(port int64) string { return fmt.Sprint("127.0.0.1:", port) }
-	s.until("it listens", func() bool { return s.listening.serve != nil })
+	s.until("it listens", func() bool {
+		s.listening.Lock()
+		defer s.listening.Unlock()
+		return s.listening.serve != nil
+	})
 	if !ping("tcp", at(port)) || !ping("unix", socket) || s.engine.Transports.TCPPort.Load() != port {
 		t.Errorf("not served, or the port is %d", s.engine.Transports.TCPPort.Load())
 	}
