@@ -138,7 +138,7 @@ func (f *feed) set(c *Console, reply string) {
 	f.wakeSoon(time.Now())
 }
 
-// drop frees the reply of a feed that nobody follows.
+// drop frees the reply of a feed without viewers.
 func (f *feed) drop(c *Console) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
