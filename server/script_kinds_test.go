@@ -2,9 +2,11 @@ package server_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
+	"github.com/zsetd/zsetd/server/servertest/judge"
 	"github.com/zsetd/zsetd/server/servertest/rerun"
 )
 
@@ -13,13 +15,15 @@ const kindsPrelude = "local out = { } local function show ( ... ) for i = 1 , se
 	"local function try ( f , ... ) show ( pcall ( f , ... ) ) end " +
 	"local inf , nan , zero , none = 1 / 0 , 0 / 0 , 0 , nil local A , B , C = { name = 'A' } , { name = 'B' } , { name = 'C' } "
 
-// kinds are the kinds of programs that [luaFuzzer.program] does not draw, by their name.
-func (r luaFuzzer) kinds() map[string]func() string {
-	return map[string]func() string{
-		"tables": r.tables, "metamethods": r.metamethods, "coroutines": r.coroutines, "varargs": r.varargs, "patterns": r.patterns,
-		"formats": r.formats, "numbers": r.numbers, "round trips": r.roundTrips, "errors": r.errorValues, "arguments": r.anyArguments,
-		"sorts": r.sorts,
-	}
+// luaKinds are the kinds of programs that [luaFuzzer.program] does not draw, in an order that does
+// not change: a seed draws the same programs in each run.
+var luaKinds = []struct {
+	name string
+	draw func(luaFuzzer) string
+}{
+	{"tables", luaFuzzer.tables}, {"metamethods", luaFuzzer.metamethods}, {"coroutines", luaFuzzer.coroutines}, {"varargs", luaFuzzer.varargs},
+	{"patterns", luaFuzzer.patterns}, {"formats", luaFuzzer.formats}, {"numbers", luaFuzzer.numbers}, {"round trips", luaFuzzer.roundTrips},
+	{"errors", luaFuzzer.errorValues}, {"arguments", luaFuzzer.anyArguments}, {"sorts", luaFuzzer.sorts},
 }
 
 func (r luaFuzzer) times(n int, f func() string) string {
@@ -287,7 +291,7 @@ func (r luaFuzzer) numbers() string {
 		case 1:
 			return fmt.Sprintf("try ( function ( ) local n = 0 for i = %s , %s , %s do n = n + 1 show ( i ) if n > 5 then break end end end )", x(), x(), pick(r, "1", "-1", "0.1", "0", "1e300", x()))
 		case 2:
-			f := pick(r, "abs", "ceil", "floor", "sqrt", "exp", "log", "asin", "acos", "atan", "deg", "rad", "modf", "frexp")
+			f := pick(r, "abs", "ceil", "floor", "sqrt", "deg", "rad", "modf", "frexp")
 			return "try ( math." + f + " , " + x() + " )"
 		case 3:
 			return "try ( math." + pick(r, "fmod", "mod", "pow", "atan2", "ldexp", "max", "min") + " , " + x() + " , " + x() + " )"
@@ -387,6 +391,9 @@ func (r luaFuzzer) anyArguments() string {
 		for i := range args {
 			args[i] = r.anything()
 		}
+		if f == "table.insert" && len(args) > 1 { // Redis moves up to 2^31 elements there, for minutes
+			args[1] = pick(r, "0", "-1", "2", "0.5", "10", "inf", "nan", "'3 '", "'abc'", "nil", "{ }", "true")
+		}
 		list := strings.Join(args, " , ")
 		switch r.IntN(3) {
 		case 0:
@@ -415,20 +422,28 @@ func (r luaFuzzer) sorts() string {
 }
 
 // TestDifferentialKinds compares what random programs of the other kinds reply. There is one of
-// each kind for a hundred commands of -differential.n. Sines and the like are not drawn: their last
-// digits may differ.
+// each kind for a hundred commands of -differential.n. Sines, logarithms and the like are not drawn:
+// their last digits may differ.
 func TestDifferentialKinds(t *testing.T) {
 	rerun.Skip(t)
-	real, ours, seed, r := luaPeers(t)
+	real, ours, seed, _ := luaPeers(t)
 	written := luaWritten()
-	for name, draw := range r.kinds() {
-		t.Run(name, func(t *testing.T) {
+	reply := func(t *testing.T, p *judge.Peer, argv []string) string {
+		r, err := p.Pipeline([][]string{argv})
+		if err != nil { // its reply would be taken for that of the next program
+			t.Fatalf("seed %d: %q: %v", seed, argv, err)
+		}
+		return written(r[0])
+	}
+	for i, kind := range luaKinds {
+		t.Run(kind.name, func(t *testing.T) {
+			r := luaFuzzer{rand.New(rand.NewPCG(seed, uint64(i)))}
 			reports := 0
 			for range (*differentialN + 99) / 100 {
-				source := kindsPrelude + draw() + " return table.concat ( out , '|' )"
+				source := kindsPrelude + kind.draw(r) + " return table.concat ( out , '|' )"
 				argv := []string{"EVAL", source, "0"}
 				differ := func(argv []string) (want, got string, differ bool) {
-					w, g := written(real.Do(argv...)), inWordsOf(opponent(), written(ours.Do(argv...)))
+					w, g := reply(t, real, argv), inWordsOf(opponent(), reply(t, ours, argv))
 					return w, g, w != g
 				}
 				if _, _, ok := differ(argv); !ok {

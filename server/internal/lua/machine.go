@@ -350,9 +350,7 @@ func (vm *Machine) concat(values []Value, register int) (Value, *Error) {
 			if h.ref == nil {
 				if isText(left) {
 					left = right
-					if i++; i < len(values)-1 { // a result of another concatenation
-						register = -1
-					}
+					i++ // its register, also where it is the result of a metamethod
 				}
 				if register >= 0 {
 					register += i

@@ -65,7 +65,8 @@ func (c *Conn) RoundTrip(t *testing.T, words ...string) string {
 	return r
 }
 
-// Pipeline sends command lines and returns their replies.
+// Pipeline sends command lines and returns their replies. After an error it closes the connection:
+// a reply that came late would be taken for that of the next command.
 func (c *Conn) Pipeline(lines [][]string) ([]string, error) {
 	var b []byte
 	for _, argv := range lines {
@@ -80,6 +81,7 @@ func (c *Conn) Pipeline(lines [][]string) ([]string, error) {
 		var err error
 		buf, err = transcript.ReadReply(c.R, buf[:0])
 		if err != nil {
+			c.NC.Close()
 			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 				err = errors.New("the connection was closed")
 			}
