@@ -99,7 +99,7 @@
 // template, one style sheet and ES modules without a library; all of it is under 150 KB.
 //
 //	app.js                 the views, the database, and the address of both
-//	api.js, text.js        commands and streams; byte strings and numbers as text
+//	api.js, text.js        commands, streams and live queries; byte strings and numbers as text
 //	dom.js, dialog.js      elements, lists of which only the rows in sight exist; edits
 //	keys.js, key.js        the tree of keys; one key and the views of its value
 //	values.js, zset.js     values in pages; leaderboard, timeline, deadlines
@@ -108,16 +108,19 @@
 //	messages.js            messages and events
 //	prompt.js              commands and their replies
 //
-// A byte of a key or a value reaches the page as a text node only. A change is a command that
-// is shown before it runs, in a transaction on the condition that the value is as it was shown:
-// the user needs WATCH, MULTI and EXEC. Bytes that a text field does not hold are there as
-// escapes. What the views read is counted apart: see [server.Apart]. Live views read again what they show when /events?changes= reports a
-// change, at most about ten times a second, and mark the members that /events?key= names. The
-// view of a system, which names, scores and deadlines choose, follows all its keys. The timeline
-// and the folder read each second, because time moves their members. A tree of up to 20 000 keys
-// asks for their number each second, and reads the names again when it has changed, one of up to
-// 500 in any case. The overview reads /log every five seconds. Large values are read in pages of
-// about 1 MB, and the tree keeps at most 200 000 names. A page reads once more when its stream has
+// A byte of a key or a value reaches the page as a text node only. A change is a command that is
+// shown before it runs, in a transaction on the condition that the value is as it was shown: the
+// user needs WATCH, MULTI and EXEC. Bytes that a text field does not hold are there as escapes.
+// What the views read is counted apart: see [server.Apart]. A view shows the replies to its
+// commands, which one stream of /live brings; a command that names the members in another reply
+// is one of its queries. The view of a system, which names, scores and deadlines choose, follows
+// all its keys. Where the server refuses the stream, where a reply has more than 1 MB, and where
+// a cursor or a zoom chooses what is read, a view reads again when /events?changes= reports a
+// change, at most about ten times a second. The timeline and the folder read each second,
+// because time moves their members. A tree of up to 20 000 keys asks for their number each
+// second, and reads the names again when it has changed, one of up to 500 in any case. The
+// overview reads /log every five seconds. Large values are read in pages of about 1 MB, and the
+// tree keeps at most 200 000 names. A page that reads does so once more when its stream has
 // begun, because a change may have come between.
 //
 // # Users

@@ -1,5 +1,6 @@
 // Commands and streams of the console's server.
 
+import { throttle } from './dom.js';
 import { Bin, commandLine, id, score, show } from './text.js';
 
 export class CommandError extends Error {}
@@ -52,13 +53,14 @@ async function post(body, view, signal) {
 	}
 	const source = await response.text();
 	try {
-		// Integers of more than 15 digits do not fit a number: they stay text where the browser tells it.
-		if (/[^0-9."][0-9]{16}/.test(source)) return JSON.parse(source, (_, v, c) => (typeof v === 'number' && !Number.isSafeInteger(v) && c?.source && /^-?[0-9]+$/.test(c.source) ? c.source : v));
-		return JSON.parse(source);
+		return parse(source);
 	} catch {
 		throw new CommandError(source.trim() || response.statusText);
 	}
 }
+
+// parse is JSON.parse. Integers of more than 15 digits do not fit a number: they stay text where the browser tells it.
+const parse = (source) => JSON.parse(source, /[^0-9."][0-9]{16}/.test(source) ? (_, v, c) => (typeof v === 'number' && !Number.isSafeInteger(v) && c?.source && /^-?[0-9]+$/.test(c.source) ? c.source : v) : undefined);
 
 const unwrap = (reply) => (reply.error !== undefined && reply.type === undefined ? { type: 'error', value: reply.error } : reply.result !== undefined ? reply.result : reply);
 
@@ -127,7 +129,7 @@ export function stringField(v) {
 // escaped returns a byte string for the query of an address. Other bytes than UTF-8 are there as they are.
 const escaped = (v) => (v instanceof Bin ? [...v.bytes].map((b) => '%' + b.toString(16).padStart(2, '0')).join('') : encodeURIComponent(v));
 
-// stream opens Server-Sent Events of a path with parameters. on has listeners by event name, and state(open, reason).
+// stream opens Server-Sent Events of a path with parameters. on has listeners by event name, and state(open, reason, refused).
 // It returns a function that closes it. Browsers open few connections to a server, so a page that is not in
 // sight has no stream, unless keep is set.
 export function stream(path, params, on, keep) {
@@ -154,7 +156,7 @@ export function stream(path, params, on, keep) {
 		};
 		source.addEventListener('end', (e) => on.state?.(false, JSON.parse(e.data).error));
 		for (const [name, f] of Object.entries(on)) {
-			if (name !== 'state') source.addEventListener(name, (e) => f(JSON.parse(e.data)));
+			if (name !== 'state') source.addEventListener(name, (e) => f(parse(e.data)));
 		}
 	};
 	// reason asks why a stream was refused, which an EventSource does not say.
@@ -163,7 +165,7 @@ export function stream(path, params, on, keep) {
 		try {
 			const response = await fetch(path + '?' + query, { signal: abort.signal });
 			if (response.status === 401) location.assign('login');
-			else if (!response.ok) on.state?.(false, (await response.json()).error);
+			else if (!response.ok) on.state?.(false, (await response.json().catch(() => ({}))).error || response.statusText, true);
 			abort.abort();
 		} catch { /* the stream tries again */ }
 	};
@@ -174,4 +176,70 @@ export function stream(path, params, on, keep) {
 		document.removeEventListener('visibilitychange', seen);
 		stop();
 	};
+}
+
+// query returns a command as a live query: words in quotes, whose other bytes than characters are escapes.
+const query = (args) => args.map((v) => (/^[\w.:@+-]+$/.test(v) ? v : '"' + (v instanceof Bin ? Array.from(v.bytes, byte).join('') : encode(v).replace(/["\\\x00-\x1f]/g, (c) => byte(c.charCodeAt(0)))) + '"')).join(' ');
+const byte = (b) => '\\x' + b.toString(16).padStart(2, '0');
+const result = (v) => (Array.isArray(v) ? v.map(result) : stringField(v));
+
+// follow calls show with the replies to commands: now, and when one differs. commands(replies) returns them, and after them
+// those that need replies to the first ones; the replies to these may be missing at first. One stream of live queries
+// brings them. Where the server refuses it, or has no such query, the commands run again after each change of their keys.
+// Without commands, show is called after each change of the key. It returns functions that ask for other commands, read
+// where no stream tells of changes, and close.
+export function follow(key, commands, show, status) {
+	const known = new Map();
+	let asked = '', reading = !commands, closed = false, timer = 0, stop = () => {};
+	const read = throttle(async () => {
+		const replies = [];
+		try {
+			for (let all; commands && (all = commands(replies)).length > replies.length; ) replies.push(...await pipeline(all.slice(replies.length)));
+		} catch (e) {
+			replies.splice(0, Infinity, ...commands([]).map(() => e));
+		}
+		if (!closed) show(replies);
+	}, 80);
+	const open = (name, path, params, on) => {
+		if (name === asked) return;
+		asked = name;
+		stop();
+		stop = stream(path, { ...params, db: state.db }, { ...on, state: (...how) => name === asked && !closed && on.state(...how) });
+	};
+	const fallBack = () => {
+		reading = true;
+		ask();
+	};
+	const ask = () => {
+		clearTimeout(timer);
+		timer = 0;
+		if (closed) return;
+		const first = commands?.([]) || [['', key]];
+		if (reading ||= first.some(([name]) => name.endsWith('SCAN'))) {
+			const keys = [...new Map(first.map(([name, k, second]) => (name === 'XINFO' ? second : k)).map((k) => [id(k), k])).values()];
+			open('changes ' + keys.map(id), 'events', { changes: keys }, { message: read, state: (on, reason) => {
+				status(on, reason);
+				if (on || reason) read(); // changes before the stream
+			} });
+			return read();
+		}
+		const names = (all) => all.map(query), replies = (all) => names(all).map((name) => known.get(name));
+		const all = commands(replies(first)), q = names(all);
+		for (const name of known.keys()) if (!q.includes(name)) known.delete(name);
+		open(q.join('\n'), 'live', { q }, {
+			state: (on, reason, refused) => (refused ? fallBack() : status(on, reason)),
+			message: ({ query, result: value, error }) => {
+				if (error?.includes('exceeds')) return fallBack(); // the size of a reply
+				known.set(q[query], error === undefined ? result(value) : new CommandError(error));
+				timer ||= setTimeout(ask, 10); // after the replies to the other queries
+			},
+		});
+		if (!replies(first).includes(undefined)) show(replies(all));
+	};
+	ask();
+	return { ask, read: () => reading && read(), close: () => {
+		closed = true;
+		clearTimeout(timer);
+		stop();
+	} };
 }

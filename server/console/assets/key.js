@@ -1,7 +1,7 @@
 // One key: what it is, its deadline and memory, and the views of its value.
 
 import { button, fill, h, tabs, throttle } from './dom.js';
-import { ok, pipeline, run, state, stream } from './api.js';
+import { follow, ok, pipeline, run, state } from './api.js';
 import { Bin, bytes, count, duration, same, show } from './text.js';
 import { change } from './dialog.js';
 import * as values from './values.js';
@@ -10,7 +10,6 @@ import * as systems from './systems.js';
 
 const length = { string: 'STRLEN', list: 'LLEN', hash: 'HLEN', set: 'SCARD', zset: 'ZCARD', stream: 'XLEN' };
 const unit = { string: 'bytes', list: 'elements', hash: 'fields', set: 'members', zset: 'members', stream: 'entries' };
-const events = { set: 's', hash: 'h', zset: 'z' };
 
 const views = {
 	string: [['value', 'Value', values.string]],
@@ -41,7 +40,7 @@ export async function openKey(box, key, view, nav) {
 	open?.close();
 	const self = (open = { key, db: state.db, view, closed: false, close() {
 		self.closed = true;
-		self.stopLive?.();
+		self.live?.close();
 		self.stopView?.();
 		clearInterval(self.timer);
 	} });
@@ -59,27 +58,24 @@ export async function openKey(box, key, view, nav) {
 		nav.gone(key);
 		fill(box, back, h('div', { class: 'empty' }, h('p', {}, 'There is no key ', h('code', {}, show(key, 200)), '. It is shown here when a client makes it.')));
 		self.type = '';
-		const again = () => {
-			if (self.closed) return;
+		self.live = follow(key, () => [['TYPE', key]], ([type]) => {
+			if (type === 'none' || type instanceof Error) return;
 			self.close();
 			open = null;
 			openKey(box, key, view, nav);
-		};
-		// The key may have come before the stream.
-		self.stopLive = stream('events', { changes: key }, { message: again, state: async (on) => on && (await run('EXISTS', key).catch(() => 0)) && again() });
+		}, () => {});
 		return;
 	}
 	self.type = facts.type;
 	const list = views[facts.type] || [['value', 'Value', values.other]];
 	const line = h('div', { class: 'row' });
-	const live = h('span', { class: 'livedot' }, 'not live');
+	const dot = h('span', { class: 'livedot' }, 'not live');
 	const notice = h('div');
 	const body = h('div', { class: 'value', role: 'tabpanel' });
-	const listeners = new Set();
 	const header = () => {
 		const left = facts.ttl >= 0 ? facts.ttl - (Date.now() - facts.read) : -1;
 		fill(line, h('span', { class: 'type ' + facts.type }, facts.type), h('span', {}, h('b', { id: 'key-length' }, count(facts.length)), ' ', unit[facts.type] || ''),
-			h('span', {}, h('b', {}, bytes(facts.memory))), h('span', {}, facts.encoding), h('span', {}, facts.ttl >= 0 ? ['expires in ', h('b', {}, duration(Math.max(0, left)))] : 'no expiry'), live);
+			h('span', {}, h('b', {}, bytes(facts.memory))), h('span', {}, facts.encoding), h('span', {}, facts.ttl >= 0 ? ['expires in ', h('b', {}, duration(Math.max(0, left)))] : 'no expiry'), dot);
 	};
 	const refresh = throttle(async () => {
 		const next = await read(key).catch(() => null);
@@ -93,28 +89,29 @@ export async function openKey(box, key, view, nav) {
 		facts = next;
 		header();
 	}, 1000);
-	// changed reads again what an edit or another client has changed.
-	const changed = (event) => {
-		refresh();
-		for (const f of listeners) f(event || {});
-	};
 	const edit = async (options) => {
-		if (await change(options)) changed();
+		if (!(await change(options))) return;
+		refresh();
+		self.live.read();
 	};
-	self.keys = [key];
-	// also makes changes of further keys count as those of this one.
-	const also = (more) => {
-		self.keys = [...new Set([key, ...more])];
-		self.follow?.();
+	const status = (on, reason) => {
+		dot.textContent = on ? 'live' : 'not live';
+		dot.classList.toggle('on', on);
+		if (on || reason) fill(notice, reason ? h('div', { class: 'notice' }, reason, button('Read again', () => self.live.read())) : '');
 	};
-	const context = { key, also, edit, changed, type: facts.type, facts: () => facts, onChange: (f) => listeners.add(f), go: nav.go };
+	// A view follows the replies to its commands, beside those that tell of another deadline, length or type of the key; or,
+	// without commands, the changes of the key.
+	const head = [['TYPE', key], ['PEXPIRETIME', key], ...(length[facts.type] ? [[length[facts.type], key]] : [])];
+	const context = { key, edit, type: facts.type, facts: () => facts, go: nav.go, follow: (commands, show) => (self.live = follow(key, commands && ((r) => [...head, ...commands(r.slice(head.length))]), (r) => {
+		refresh();
+		show(r.slice(head.length));
+	}, status)) };
 	self.choose = (id) => {
 		const entry = list.find(([name]) => name === id) || list[0];
 		self.view = entry[0];
+		self.live?.close();
 		self.stopView?.();
-		listeners.clear();
 		fill(body);
-		if (self.keys.length > 1) also([]);
 		self.stopView = entry[2](body, context) || null;
 		body.setAttribute('aria-label', entry[1]);
 	};
@@ -142,7 +139,6 @@ export async function openKey(box, key, view, nav) {
 	header();
 	self.timer = setInterval(() => facts.ttl >= 0 && (facts.ttl - (Date.now() - facts.read) < 0 ? refresh() : header()), 1000);
 	self.choose(start);
-	watch(self, facts.type, live, notice, changed);
 }
 
 async function read(key) {
@@ -155,32 +151,4 @@ async function read(key) {
 async function guess(key, facts, list) {
 	const id = await systems.recognise(key, facts.type).catch(() => null);
 	return list.some(([name]) => name === id) ? id : list[0][0];
-}
-
-// watch follows the changes of the key: by the messages to clients that cache it, and where the server publishes the
-// events of members, by these too. A user may have the permission for one of them only.
-async function watch(self, type, dot, notice, changed) {
-	let flags = '';
-	try {
-		flags = (await run('CONFIG', 'GET', 'notify-keyspace-events'))[0][1];
-	} catch { /* a user without CONFIG follows changes */ }
-	if (self.closed) return;
-	const members = ['zset', 'hash', 'set'].includes(type) && flags.includes('S') && (flags.includes('A') || flags.includes(events[type]));
-	const ways = members ? [['changes', 'key'], ['changes'], ['key']] : [['changes']];
-	self.follow = () => {
-		self.stopLive?.();
-		self.stopLive = stream('events', { db: state.db, ...Object.fromEntries(ways[0].map((name) => [name, self.keys])) }, {
-			state: (on, reason) => {
-				dot.textContent = on ? 'live' : 'not live';
-				dot.classList.toggle('on', on);
-				if (on) changed(); // changes before the stream
-				if (reason && ways.length > 1) {
-					ways.shift();
-					self.follow();
-				} else if (on || reason) fill(notice, reason ? h('div', { class: 'notice' }, reason, button('Read again', () => changed())) : '');
-			},
-			message: (data) => changed({ event: data.event, members: (data.members || []).map((m) => (typeof m === 'object' ? new Bin(m.base64) : m)) }),
-		});
-	};
-	self.follow();
 }

@@ -3,7 +3,7 @@
 import { fill, h, scrolls, throttle } from './dom.js';
 import { CommandError, now, ok, pipeline } from './api.js';
 import { Bin, brief, count, duration, score as number, show } from './text.js';
-import { addButton, drain, endsOf, timeUnit, unitOf } from './zset.js';
+import { addButton, byMember, drain, endsOf, names, readEnds, scored, timeUnit, unitOf } from './zset.js';
 import { failed, table } from './values.js';
 
 const rows = 200;
@@ -76,60 +76,52 @@ async function read(commands) {
 export function liveEvents(box, ctx) {
 	let moving = [];
 	const out = h('div');
-	const draw = throttle(async () => {
-		try {
-			const unit = (await timeUnit(ctx.key)) || 1000;
-			const [all, list] = await read([['ZCARD', ctx.key], ['ZRANGE', ctx.key, 0, rows - 1, 'REV', 'WITHSCORES']]);
-			const ends = await endsOf(ctx.key, list.map(([m]) => m));
-			const counts = await pipeline([60, 1800, 86400].map((s) => ['ZCOUNT', ctx.key, number((now() - s * 1000) / unit), '+inf']));
-			const longest = Math.max(1000, ...ends.map((e) => e - now()));
-			moving = [];
-			fill(out, h('div', { class: 'facts' }, [['Live events', all], ['Last minute', counts[0]], ['Last 30 minutes', counts[1]], ['Last 24 hours', counts[2]]].map(([name, n]) => h('div', {}, h('small', {}, name), h('b', {}, count(ok(n, 0)))))),
-				scrolls('Events', table(['Event', 'Age', 'Left', 'Expires'], list.map(([m, s], i) => {
-					const end = ends[i], bar = drain(end, longest), age = h('td', { class: 'n muted' }), left = h('td', { class: 'n' });
-					moving.push(() => {
-						age.textContent = duration(Math.max(0, now() - s * unit));
-						left.textContent = end > 0 ? duration(bar.tick()) : 'never';
-					});
-					return h('tr', {}, h('td', { class: 'value' }, show(m, 300)), age, h('td', { class: 'drains' }, bar), left);
-				}), 'Events, the newest first')));
-			tick();
-		} catch (e) {
-			failed(out)(e);
-		}
-	}, 80);
+	const endOf = byMember(), unitOfAll = (low, list) => (low?.length && list?.length && unitOf(scored(low)[0][1], scored(list)[0][1])) || 1000;
+	const commands = ([, low, list]) => [['ZCARD', ctx.key], ['ZRANGE', ctx.key, 0, 0, 'WITHSCORES'], ['ZRANGE', ctx.key, 0, rows - 1, 'REV', 'WITHSCORES'],
+		...(list ? [60, 1800, 86400].map((s) => ['ZCOUNT', ctx.key, `${unitOfAll(low, list) === 1 ? '@nowms' : '@now'}-${s}s`, '+inf']) : []), ...readEnds(ctx.key, names(list))];
+	const draw = ([all, low, newest, ...more]) => {
+		if (newest instanceof CommandError) return failed(out)(newest);
+		const list = scored(newest), unit = unitOfAll(low, newest), counts = more.slice(0, 3), ends = list.map(endOf(names(newest), more.slice(3)));
+		const longest = Math.max(1000, ...ends.map((e) => e - now()));
+		moving = [];
+		fill(out, h('div', { class: 'facts' }, [['Live events', all], ['Last minute', counts[0]], ['Last 30 minutes', counts[1]], ['Last 24 hours', counts[2]]].map(([name, n]) => h('div', {}, h('small', {}, name), h('b', {}, count(ok(n, 0) ?? 0))))),
+			scrolls('Events', table(['Event', 'Age', 'Left', 'Expires'], list.map(([m, s], i) => {
+				const end = ends[i], bar = drain(end, longest), age = h('td', { class: 'n muted' }), left = h('td', { class: 'n' });
+				moving.push(() => {
+					age.textContent = duration(Math.max(0, now() - s * unit));
+					left.textContent = end > 0 ? duration(bar.tick()) : 'never';
+				});
+				return h('tr', {}, h('td', { class: 'value' }, show(m, 300)), age, h('td', { class: 'drains' }, bar), left);
+			}), 'Events, the newest first')));
+		tick();
+	};
 	const tick = () => moving.forEach((f) => f());
 	fill(box, h('div', { class: 'pager' }, h('span', { class: 'muted' }, 'Scores are times of events. Deadlines end them.'), h('span', { class: 'grow' }), addButton(ctx)), out);
-	ctx.onChange(draw);
-	draw();
+	ctx.follow(commands, draw);
 	return ticking(tick);
 }
 
 // timeboxes shows the counts of a set whose members name boxes of time, in the order of their names.
 export function timeboxes(box, ctx) {
 	const out = h('div'), p = parts(ctx.key), counts = p.counts || ctx.key;
-	if (p.times) ctx.also([p.counts, p.times]);
-	const draw = throttle(async () => {
-		try {
-			const [all, list, boxesKept] = await read([['ZCARD', counts], ['ZRANGE', counts, 0, 499, 'REV', 'WITHSCORES'], p.times ? ['ZRANGE', p.times, -500, -1] : ['ECHO', '']]);
-			const ends = await endsOf(counts, list.map(([m]) => m));
-			if (p.times) for (const m of boxesKept) if (!list.some(([one]) => one === m)) list.push([m, 0]);
-			const boxes = list.map(([m, s], i) => ({ m, name: show(m, 80), s, end: ends[i] })).sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }));
-			const high = Math.max(1, ...boxes.map((b) => b.s)), sum = boxes.reduce((n, b) => n + b.s, 0), best = list[0];
-			fill(out, h('div', { class: 'facts' }, [['Boxes', count(all)], ['Sum', brief(sum)], ['Mean', boxes.length ? brief(sum / boxes.length) : '–'], ['Highest', best ? `${brief(best[1])} at ${show(best[0], 30)}` : '–']].map(([name, v]) => h('div', {}, h('small', {}, name), h('b', {}, v)))),
-				h('div', { class: 'boxes', role: 'img', 'aria-label': `${boxes.length} boxes, the highest has ${best ? best[1] : 0}` }, boxes.map((b) => {
-					const bar = h('div', { class: best && b.m === best[0] ? 'best' : null, title: `${b.name}: ${number(b.s)}` });
-					bar.style.height = Math.max(1, (100 * b.s) / high) + '%';
-					return bar;
-				})),
-				scrolls('Boxes', table(['Box', 'Score', 'Expires'], boxes.slice(-100).reverse().map((b) => h('tr', {}, h('td', { class: 'value' }, b.name), h('td', { class: 'n' }, number(b.s)), h('td', { class: 'n muted' }, b.end > 0 ? duration(Math.max(0, b.end - now())) : 'never'))), 'Boxes, the latest first')));
-		} catch (e) {
-			failed(out)(e);
-		}
-	}, 100);
+	const endOf = byMember();
+	const commands = ([, list]) => [['ZCARD', counts], ['ZRANGE', counts, 0, 499, 'REV', 'WITHSCORES'], p.times ? ['ZRANGE', p.times, -500, -1] : ['ZCARD', counts], ...readEnds(counts, names(list))];
+	const draw = ([all, highest, boxesKept, ...more]) => {
+		if (highest instanceof CommandError) return failed(out)(highest);
+		const list = scored(highest), ends = list.map(endOf(names(highest), more));
+		if (p.times) for (const m of boxesKept) if (!list.some(([one]) => one === m)) list.push([m, 0]);
+		const boxes = list.map(([m, s], i) => ({ m, name: show(m, 80), s, end: ends[i] })).sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }));
+		const high = Math.max(1, ...boxes.map((b) => b.s)), sum = boxes.reduce((n, b) => n + b.s, 0), best = list[0];
+		fill(out, h('div', { class: 'facts' }, [['Boxes', count(all)], ['Sum', brief(sum)], ['Mean', boxes.length ? brief(sum / boxes.length) : '–'], ['Highest', best ? `${brief(best[1])} at ${show(best[0], 30)}` : '–']].map(([name, v]) => h('div', {}, h('small', {}, name), h('b', {}, v)))),
+			h('div', { class: 'boxes', role: 'img', 'aria-label': `${boxes.length} boxes, the highest has ${best ? best[1] : 0}` }, boxes.map((b) => {
+				const bar = h('div', { class: best && b.m === best[0] ? 'best' : null, title: `${b.name}: ${number(b.s)}` });
+				bar.style.height = Math.max(1, (100 * b.s) / high) + '%';
+				return bar;
+			})),
+			scrolls('Boxes', table(['Box', 'Score', 'Expires'], boxes.slice(-100).reverse().map((b) => h('tr', {}, h('td', { class: 'value' }, b.name), h('td', { class: 'n' }, number(b.s)), h('td', { class: 'n muted' }, b.end > 0 ? duration(Math.max(0, b.end - now())) : 'never'))), 'Boxes, the latest first')));
+	};
 	fill(box, h('div', { class: 'pager' }, h('span', { class: 'muted' }, 'Members name boxes of time; scores count.', p.times ? [' Counts: ', h('code', {}, p.counts), ', boxes: ', h('code', {}, p.times)] : ''), h('span', { class: 'grow' }), addButton(ctx)), out);
-	ctx.onChange(draw);
-	draw();
+	ctx.follow(commands, draw);
 }
 
 // folder shows the groups that are due, those that wait for more events, and those that a worker has claimed: their
@@ -172,8 +164,7 @@ export function folder(box, ctx) {
 		} }, h('option', { value: '' }, 'times when groups are due, or ends of leases'), h('option', { value: 1, selected: kept[written] }, 'times of last events'))));
 	options();
 	fill(box, bar, out);
-	ctx.onChange(draw);
-	draw();
+	ctx.follow(null, draw);
 	const timer = setInterval(() => document.hidden || draw(), 1000); // time moves groups between the lanes
 	return () => clearInterval(timer);
 }
@@ -183,40 +174,41 @@ export function folder(box, ctx) {
 export function waitingList(box, ctx) {
 	let moving = [];
 	const out = h('div', { class: 'lanes' }), p = parts(ctx.key), name = show(ctx.key, 1e6), hash = 'room ' + name, checks = 'checkin ' + name, queue = p.line || ctx.key;
-	const draw = throttle(async () => {
-		try {
-			const places = Math.max(1, Math.min(1000, kept.places)), room = kept[hash];
-			const [all, first, list] = await read([['ZCARD', queue], room ? ['HSCAN', room, 0, 'COUNT', rows, 'NOVALUES'] : ['ZRANGE', queue, 0, places - 1, 'WITHSCORES'],
-				['ZRANGE', queue, room ? 0 : places, (room ? 0 : places) + rows - 1, 'WITHSCORES']]);
-			const inside = room ? first[1].slice(0, rows).map((m) => [m]) : first, taken = room ? (await read([['HLEN', room]]))[0] : inside.length;
-			const members = [...inside, ...list].map(([m]) => m), ends = room ? [] : await endsOf(queue, members);
-			const seen = room && kept[checks] && members.length ? (await read([['ZMSCORE', kept[checks], ...members]]))[0] : [];
-			const longest = Math.max(1000, ...ends.map((e) => e - now()));
-			moving = [];
-			const entry = ([m, s], i) => {
-				const bar = drain(ends[i], longest), note = h('small', {});
-				moving.push(() => {
-					const left = bar.tick();
-					note.textContent = ends[i] > 0 ? duration(left) : seen[i] ? 'seen ' + duration(Math.max(0, now() - seen[i] * (unitOf(seen[i], seen[i]) || 1000))) + ' ago' : '';
-				});
-				return line(count(i < inside.length ? i + 1 : i - inside.length + 1), m, '', [s !== undefined && h('small', {}, 'ticket ' + number(s)), ends[i] > 0 && bar, note]);
-			};
-			fill(out, h('section', { class: 'lane', 'aria-label': 'Room' }, h('header', {}, h('span', {}, 'Room'), h('b', {}, `${count(taken)} of ${count(places)}`)),
-				h('div', { class: 'seats', role: 'presentation' }, Array.from({ length: Math.min(places, 120) }, (_, i) => h('i', { class: i < taken ? (ends[i] > 0 && ends[i] - now() < longest * 0.25 ? 'late' : 'on') : null }))), h('ol', {}, inside.slice(0, rows).map(entry))),
-			h('section', { class: 'lane', 'aria-label': 'Line' }, h('header', {}, h('span', {}, 'In line'), h('b', {}, count(room ? all : Math.max(0, all - places)))), h('ol', {}, list.map((one, i) => entry(one, inside.length + i)))));
-			tick();
-		} catch (e) {
-			failed(out)(e);
-		}
-	}, 80);
-	const tick = () => moving.forEach((f) => f());
-	const changed = () => {
-		ctx.also([queue, kept[hash], kept[checks]].filter(Boolean));
-		draw();
+	const endOf = byMember(), places = () => Math.max(1, Math.min(1000, kept.places));
+	// With a hash, the room is read in steps; without one, the first in line are in the room.
+	const split = ([, all, first]) => {
+		const room = kept[hash], list = scored(all);
+		return room ? [(first?.[1] || []).slice(0, rows).map((m) => [m]), list.slice(0, rows)] : [list.slice(0, places()), list.slice(places())];
 	};
-	fill(box, h('div', { class: 'options' }, option('places', 'Places in the room', 30, draw), option(hash, 'Hash of the room', p.room || '', changed), option(checks, 'Check-ins', p.checkin || '', changed),
+	const commands = (r) => {
+		const room = kept[hash], members = names(split(r).flat());
+		return [['ZCARD', queue], ['ZRANGE', queue, 0, (room ? 0 : places()) + rows - 1, 'WITHSCORES'], ...(room ? [['HSCAN', room, 0, 'COUNT', rows, 'NOVALUES'], ['HLEN', room], ['ZCARD', kept[checks] || queue]] : []),
+			...(!room ? readEnds(queue, members) : kept[checks] && members.length ? [['ZMSCORE', kept[checks], ...members]] : [])];
+	};
+	const draw = (r) => {
+		const room = kept[hash], bad = r.find((one) => one instanceof CommandError);
+		if (bad) return failed(out)(bad);
+		const [inside, list] = split(r), [all] = r, taken = room ? r[3] : inside.length;
+		const members = [...inside, ...list], times = members.map(endOf(names(members), r.slice(room ? 5 : 2))), [ends, seen] = room ? [[], times] : [times, []];
+		const longest = Math.max(1000, ...ends.map((e) => e - now()));
+		moving = [];
+		const entry = ([m, s], i) => {
+			const bar = drain(ends[i], longest), note = h('small', {});
+			moving.push(() => {
+				const left = bar.tick();
+				note.textContent = ends[i] > 0 ? duration(left) : seen[i] > 0 ? 'seen ' + duration(Math.max(0, now() - seen[i] * (unitOf(seen[i], seen[i]) || 1000))) + ' ago' : '';
+			});
+			return line(count(i < inside.length ? i + 1 : i - inside.length + 1), m, '', [s !== undefined && h('small', {}, 'ticket ' + number(s)), ends[i] > 0 && bar, note]);
+		};
+		fill(out, h('section', { class: 'lane', 'aria-label': 'Room' }, h('header', {}, h('span', {}, 'Room'), h('b', {}, `${count(taken)} of ${count(places())}`)),
+			h('div', { class: 'seats', role: 'presentation' }, Array.from({ length: Math.min(places(), 120) }, (_, i) => h('i', { class: i < taken ? (ends[i] > 0 && ends[i] - now() < longest * 0.25 ? 'late' : 'on') : null }))), h('ol', {}, inside.slice(0, rows).map(entry))),
+		h('section', { class: 'lane', 'aria-label': 'Line' }, h('header', {}, h('span', {}, 'In line'), h('b', {}, count(room ? all : Math.max(0, all - places())))), h('ol', {}, list.map((one, i) => entry(one, inside.length + i)))));
+		tick();
+	};
+	const tick = () => moving.forEach((f) => f());
+	const changed = () => live.ask();
+	fill(box, h('div', { class: 'options' }, option('places', 'Places in the room', 30, changed), option(hash, 'Hash of the room', p.room || '', changed), option(checks, 'Check-ins', p.checkin || '', changed),
 		h('span', { class: 'muted' }, 'Scores are tickets. Without a hash, the first in line are in the room.'), h('span', { class: 'grow' }), addButton({ ...ctx, key: queue })), out);
-	ctx.onChange(draw);
-	changed();
+	const live = ctx.follow(commands, draw);
 	return ticking(tick);
 }

@@ -46,32 +46,30 @@ export async function expiry({ key, edit }, title, prefix, words) {
 export const failed = (box) => (e) => fill(box, h('p', { class: 'error', role: 'alert' }, e.message));
 
 export function string(box, ctx) {
-	let offset = 0, mode = '';
+	let offset = 0, mode = '', shown = [0, ''];
 	const out = h('pre', { class: 'text', tabindex: 0 }), where = h('span', { class: 'muted' });
-	const draw = throttle(async () => {
-		const part = await run('GETRANGE', ctx.key, offset, offset + chunk - 1).catch(failed(box));
-		if (part === undefined || part === box) return;
-		const all = ctx.facts().length;
+	const draw = ([all, part]) => {
+		if (part instanceof CommandError) return failed(out)(part);
+		shown = [all, part];
 		const json = part instanceof Bin || all > chunk ? null : pretty(part);
 		if (!mode) modes.value = mode = /^\s*[[{]/.test(show(part, 100)) && json !== null ? 'json' : 'text';
 		out.textContent = mode === 'hex' ? hexdump(part, chunk) : mode === 'text' ? multiline(part, chunk) : json === null ? 'This is no JSON, or longer than a page.' : multiline(json, Infinity);
 		where.textContent = all > chunk ? `bytes ${count(offset)} to ${count(Math.min(all, offset + chunk))} of ${count(all)}` : '';
 		more.hidden = all <= chunk;
-	}, 100);
+	};
 	const move = (to) => {
-		offset = Math.max(0, Math.min(to, Math.floor(Math.max(0, ctx.facts().length - 1) / chunk) * chunk));
-		draw();
+		offset = Math.max(0, Math.min(to, Math.floor(Math.max(0, shown[0] - 1) / chunk) * chunk));
+		live.ask();
 	};
 	const more = h('span', {}, button('‹ Previous', () => move(offset - chunk)), ' ', button('Next ›', () => move(offset + chunk)));
-	const modes = h('select', { 'aria-label': 'Form', onchange: (e) => { mode = e.target.value; draw(); } }, ['text', 'json', 'hex'].map((m) => h('option', {}, m)));
+	const modes = h('select', { 'aria-label': 'Form', onchange: (e) => { mode = e.target.value; draw(shown); } }, ['text', 'json', 'hex'].map((m) => h('option', {}, m)));
 	fill(box, h('div', { class: 'pager' }, modes, more, where, h('span', { class: 'grow' }), button('Edit …', async () => {
 		if (ctx.facts().length > 100000) return tell('Edit the value', 'Longer than 100,000 bytes: the prompt can change it, as with SETRANGE.');
 		const v = await run('GET', ctx.key).catch((e) => e);
 		if (v === null || v instanceof Error) return tell('Edit the value', v ? v.message : 'It is no longer there.');
 		ctx.edit({ title: 'Edit the value', fields: [{ name: 'value', label: 'Value', type: 'area', value: v }], conditions: [[['GET', ctx.key], v]], build: ({ value }) => (same(value, v) ? [] : ['SET', ctx.key, value, 'KEEPTTL']) });
 	})), out);
-	ctx.onChange(draw);
-	draw();
+	const live = ctx.follow(() => [['STRLEN', ctx.key], ['GETRANGE', ctx.key, offset, offset + chunk - 1]], draw);
 }
 
 // cursorPages shows what a SCAN command of one key returns: pages forward, and back to the first.
@@ -113,8 +111,7 @@ function cursorPages(box, ctx, { command, extra = [], fields, head, row, add }) 
 		draw();
 	} });
 	fill(box, h('div', { class: 'pager' }, search, first, forward, where, h('span', { class: 'grow' }), button('Add …', add)), body);
-	ctx.onChange(draw);
-	draw();
+	ctx.follow(null, draw);
 }
 
 export function hash(box, ctx) {
@@ -143,64 +140,52 @@ export function set(box, ctx) {
 export function list(box, ctx) {
 	let from = 0;
 	const body = scrolls('Elements'), where = h('span', { class: 'muted' });
-	const draw = throttle(async () => {
-		try {
-			const n = pageOf(ctx.facts());
-			const [all, part] = await pipeline([['LLEN', ctx.key], ['LRANGE', ctx.key, from, from + n - 1]]);
-			if (part instanceof CommandError) throw part;
-			where.textContent = `${count(from)} to ${count(from + part.length - 1)} of ${count(all)}`;
-			const first = from, shown = [[['LRANGE', ctx.key, first, first + part.length - 1], part]]; // an element has no other name than its place
-			fill(body, table(['#', 'Element', ''], part.map((v, i) => h('tr', {}, h('td', { class: 'n muted' }, count(first + i)), h('td', { class: 'value' }, cell(v)),
-				tools(['Edit', () => ctx.edit({ title: 'Change element ' + (first + i), fields: [{ name: 'v', label: 'Element', type: 'area', value: v }], conditions: shown, build: ({ v: value }) => (same(value, v) ? [] : ['LSET', ctx.key, first + i, value]) })],
-					['Remove', () => {
-						const mark = 'removed:' + Array.from(crypto.getRandomValues(new Uint32Array(4))).join('-'); // which LREM finds, and not an equal element
-						ctx.edit({ title: 'Remove element ' + (first + i) + '?', danger: true, verb: 'Remove', conditions: shown, build: () => [['LSET', ctx.key, first + i, mark], ['LREM', ctx.key, 1, mark]] });
-					}]))), 'Elements of the list'));
-		} catch (e) {
-			failed(body)(e);
-		}
-	}, 150);
+	const draw = ([all, part]) => {
+		if (part instanceof CommandError) return failed(body)(part);
+		where.textContent = `${count(from)} to ${count(from + part.length - 1)} of ${count(all)}`;
+		const first = from, shown = [[['LRANGE', ctx.key, first, first + part.length - 1], part]]; // an element has no other name than its place
+		fill(body, table(['#', 'Element', ''], part.map((v, i) => h('tr', {}, h('td', { class: 'n muted' }, count(first + i)), h('td', { class: 'value' }, cell(v)),
+			tools(['Edit', () => ctx.edit({ title: 'Change element ' + (first + i), fields: [{ name: 'v', label: 'Element', type: 'area', value: v }], conditions: shown, build: ({ v: value }) => (same(value, v) ? [] : ['LSET', ctx.key, first + i, value]) })],
+				['Remove', () => {
+					const mark = 'removed:' + Array.from(crypto.getRandomValues(new Uint32Array(4))).join('-'); // which LREM finds, and not an equal element
+					ctx.edit({ title: 'Remove element ' + (first + i) + '?', danger: true, verb: 'Remove', conditions: shown, build: () => [['LSET', ctx.key, first + i, mark], ['LREM', ctx.key, 1, mark]] });
+				}]))), 'Elements of the list'));
+	};
 	const move = (to) => {
 		from = Math.max(0, Math.min(to, ctx.facts().length - 1));
-		draw();
+		live.ask();
 	};
 	fill(box, h('div', { class: 'pager' }, button('« First', () => move(0)), button('‹', () => move(from - pageOf(ctx.facts())), { 'aria-label': 'Previous page' }), button('›', () => move(from + pageOf(ctx.facts())), { 'aria-label': 'Next page' }),
 		button('Last »', () => move(ctx.facts().length - pageOf(ctx.facts()))), h('input', { type: 'number', min: 0, placeholder: 'Go to index', 'aria-label': 'Go to index', onchange: (e) => move(Number(e.target.value)) }), where, h('span', { class: 'grow' }),
 		button('Push …', () => ctx.edit({ title: 'Push an element', fields: [{ name: 'end', label: 'Where', type: 'select', options: [['RPUSH', 'at the end'], ['LPUSH', 'at the beginning']] }, { name: 'v', label: 'Element', type: 'area' }], build: ({ end, v }) => [end, ctx.key, v] }))), body);
-	ctx.onChange(draw);
-	draw();
+	const live = ctx.follow(() => [['LLEN', ctx.key], ['LRANGE', ctx.key, from, from + pageOf(ctx.facts()) - 1]], draw);
 }
 
 export function stream(box, ctx) {
 	const newest = '+';
 	let from = newest, last = null;
 	const body = scrolls('Elements'), groups = h('div');
-	const draw = throttle(async () => {
-		try {
-			const n = pageOf(ctx.facts());
-			const [entries, info] = await pipeline([['XREVRANGE', ctx.key, from, '-', 'COUNT', n], ['XINFO', 'GROUPS', ctx.key]]);
-			if (entries instanceof CommandError) throw entries;
-			last = entries.length === n ? entries[n - 1][0] : null;
-			older.disabled = !last;
-			fill(body, table(['ID', 'Time', 'Fields', ''], entries.map(([entry, fields]) => h('tr', {}, h('td', { class: 'n mono' }, entry), h('td', { class: 'n muted' }, moment(Number(String(entry).split('-')[0]))),
-				h('td', { class: 'value' }, pairs(fields).map(([f, v]) => h('div', {}, h('span', { class: 'muted' }, show(f, 80) + ' '), cell(v)))),
-				tools(['Delete', () => ctx.edit({ title: 'Delete the entry?', danger: true, verb: 'Delete', refused: (r) => r === 0 && 'It is no longer there.', build: () => ['XDEL', ctx.key, entry] })]))), 'Entries, the newest first'));
-			const list = ok(info, []).map((g) => Object.fromEntries(pairs(g)));
-			fill(groups, list.length ? [h('h3', {}, 'Consumer groups'), table(['Group', 'Consumers', 'Pending', 'Lag', 'Last ID'], list.map((g) => h('tr', {}, [show(g.name), g.consumers, g.pending, g.lag ?? '–', g['last-delivered-id']].map((v) => h('td', {}, String(v))))), 'Consumer groups')] : null);
-		} catch (e) {
-			failed(body)(e);
-		}
-	}, 150);
+	const draw = ([entries, info]) => {
+		if (entries instanceof CommandError) return failed(body)(entries);
+		const n = pageOf(ctx.facts());
+		last = entries.length === n ? entries[n - 1][0] : null;
+		older.disabled = !last;
+		fill(body, table(['ID', 'Time', 'Fields', ''], entries.map(([entry, fields]) => h('tr', {}, h('td', { class: 'n mono' }, entry), h('td', { class: 'n muted' }, moment(Number(String(entry).split('-')[0]))),
+			h('td', { class: 'value' }, pairs(fields).map(([f, v]) => h('div', {}, h('span', { class: 'muted' }, show(f, 80) + ' '), cell(v)))),
+			tools(['Delete', () => ctx.edit({ title: 'Delete the entry?', danger: true, verb: 'Delete', refused: (r) => r === 0 && 'It is no longer there.', build: () => ['XDEL', ctx.key, entry] })]))), 'Entries, the newest first'));
+		const list = ok(info, []).map((g) => Object.fromEntries(pairs(g)));
+		fill(groups, list.length ? [h('h3', {}, 'Consumer groups'), table(['Group', 'Consumers', 'Pending', 'Lag', 'Last ID'], list.map((g) => h('tr', {}, [show(g.name), g.consumers, g.pending, g.lag ?? '–', g['last-delivered-id']].map((v) => h('td', {}, String(v))))), 'Consumer groups')] : null);
+	};
 	const older = button('Older ›', () => {
 		from = '(' + last;
-		draw();
+		live.ask();
 	});
-	fill(box, h('div', { class: 'pager' }, button('« Newest', () => { from = newest; draw(); }), older, h('input', { placeholder: 'From ID', 'aria-label': 'From ID', onchange: (e) => { from = e.target.value || newest; draw(); } }), h('span', { class: 'grow' }),
+	fill(box, h('div', { class: 'pager' }, button('« Newest', () => { from = newest; live.ask(); }), older, h('input', { placeholder: 'From ID', 'aria-label': 'From ID', onchange: (e) => { from = e.target.value || newest; live.ask(); } }), h('span', { class: 'grow' }),
 		button('Add …', () => ctx.edit({ title: 'Add an entry', fields: [{ name: 'f', label: 'Field', value: 'field' }, { name: 'v', label: 'Value' }], build: ({ f, v }) => ['XADD', ctx.key, '*', f, v] }))), body, groups);
-	ctx.onChange(draw);
-	draw();
+	const live = ctx.follow(() => [['XREVRANGE', ctx.key, from, '-', 'COUNT', pageOf(ctx.facts())], ['XINFO', 'GROUPS', ctx.key]], draw);
 }
 
-export function other(box) {
+export function other(box, ctx) {
+	ctx.follow(null, () => {});
 	fill(box, h('p', { class: 'muted' }, 'The prompt shows values of this type.'));
 }

@@ -1,7 +1,7 @@
 // Sorted sets as a leaderboard, on an axis of time, and by the deadlines of their members.
 
 import { button, fill, h, scrolls, throttle } from './dom.js';
-import { CommandError, now, ok, pairs, pipeline, run, state, stream } from './api.js';
+import { CommandError, now, ok, pairs, pipeline, run } from './api.js';
 import { Bin, clock, count, brief, day, duration, id, moment, score as number, show } from './text.js';
 import { cell, expiry, failed, pageOf, table, tools } from './values.js';
 
@@ -20,15 +20,34 @@ export async function timeUnit(key) {
 
 // endsOf returns the deadlines of members in milliseconds since 1970, -1 for none: those that the server keeps, or that
 // the functions for Redis keep in a sorted set beside the key.
-export async function endsOf(key, members) {
+export const endsOf = async (key, members) => latest(members, ...await pipeline(readEnds(key, members)));
+
+// readEnds returns the commands that read the deadlines of members, and latest what their replies say.
+export function readEnds(key, members) {
 	if (!members.length) return [];
 	const name = key instanceof Bin ? '' : key, tagged = /^[^{]*\{[^}]+\}/.test(name);
 	const beside = 'zsetd:deadlines:' + (tagged ? (/^:*\{.*\}$/.test(name) ? ':' : '') + name : '{' + name + '}');
-	const [own, theirs] = (await pipeline([deadlinesOf(key, members), ['ZMSCORE', beside, ...members]])).map((r) => ok(r, []));
-	return members.map((_, i) => Math.max(own[i] ?? -1, theirs[i] ?? -1));
+	return [deadlinesOf(key, members), ['ZMSCORE', beside, ...members]];
+}
+const latest = (members, ...replies) => members.map((_, i) => Math.max(...replies.map((r) => ok(r, [])?.[i] ?? -1), -1));
+
+// byMember returns a function of names and of the replies to readEnds for them, which returns that from a member to its
+// deadline. While a reply is missing, the deadlines are those before.
+export function byMember() {
+	let ends = new Map();
+	return (members, replies) => {
+		if (!replies.includes(undefined)) ends = new Map(latest(members, ...replies).map((end, i) => [id(members[i]), end]));
+		return ([m]) => ends.get(id(m)) ?? -1;
+	};
 }
 
-export const deadlinesOf = (key, members) => (members.length ? ['ZPEXPIRETIME', key, 'MEMBERS', members.length, ...members] : ['PING']);
+// names returns the members of a reply, sorted: one that moves changes no query that names it.
+export const names = (reply) => scored(reply).map(([m]) => m).sort();
+
+export const deadlinesOf = (key, members) => ['ZPEXPIRETIME', key, 'MEMBERS', members.length, ...members];
+
+// scored returns the members and scores of a reply: a live query writes an infinite score as text.
+export const scored = (reply) => (Array.isArray(reply) ? reply.map(([m, s]) => [m, Number(String(s).replace('inf', 'Infinity'))]) : []);
 
 export const memberTools = (ctx, member, score) => tools(
 	['Score', () => ctx.edit({ title: 'Change the score of ' + show(member, 60), fields: [{ name: 'by', label: 'How', type: 'select', options: [['set', 'new score'], ['add', 'add to it']] }, { name: 's', label: 'Score', value: number(score), hint: 'A number, or a time: @now+1h.' }],
@@ -56,52 +75,40 @@ function move(box, draw) {
 const rowId = (m) => id(m).slice(0, 200);
 
 export function board(box, ctx) {
-	let from = 0, rev = true, found = null, timed = 0, expiring = false, unfollow = () => {}; // ends the stream of a found member's rank
-	const flashing = new Set();
+	let from = 0, rev = true, found = null, timed = 0, shown = {}; // the page, and by member its score and since when it has that
+	const endOf = byMember();
 	const body = scrolls('Members'), where = h('span', { class: 'muted' }), answer = h('span', { role: 'status' });
-	const draw = throttle(async () => {
-		try {
-			const n = pageOf(ctx.facts());
-			const [all, part] = await pipeline([['ZCARD', ctx.key], ['ZRANGE', ctx.key, from, from + n - 1, ...(rev ? ['REV'] : []), 'WITHSCORES']]);
-			if (part instanceof CommandError) throw part;
-			if (!part.length && from > 0) {
-				from = Math.max(0, all - n);
-				return again();
-			}
-			timed = part.length ? unitOf(part[0][1], part[part.length - 1][1]) : 0;
-			where.textContent = all ? `${count(from + 1)} to ${count(from + part.length)} of ${count(all)}` : 'empty';
-			// A page whose members had no deadlines is drawn before those are read: a change shows a round trip earlier.
-			if (!expiring) rows(part, []);
-			const ends = ok((await pipeline([deadlinesOf(ctx.key, part.map(([m]) => m))]))[0], []);
-			const some = Array.isArray(ends) && ends.some((e) => e > 0);
-			if (expiring || some) rows(part, some ? ends : []);
-			expiring = some;
-			flashing.clear();
-		} catch (e) {
-			failed(body)(e);
+	const step = () => pageOf(ctx.facts());
+	const commands = ([, , part]) => [['ZCARD', ctx.key], found === null ? ['ZCARD', ctx.key] : [rev ? 'ZREVRANK' : 'ZRANK', ctx.key, found, 'WITHSCORE'],
+		['ZRANGE', ctx.key, from, from + step() - 1, ...(rev ? ['REV'] : []), 'WITHSCORES'], ...(part?.length ? [deadlinesOf(ctx.key, names(part))] : [])];
+	const draw = ([all, place, part, ...ends]) => {
+		if (part instanceof CommandError) return failed(body)(part);
+		if (!part.length && from > 0) {
+			from = Math.max(0, all - step());
+			return setTimeout(() => live.ask());
 		}
-	}, 80);
-	const rows = (part, ends) => move(body, () => fill(body, table(['Rank', 'Member', 'Score', ...(ends.length ? ['Expires'] : []), ''], part.map(([m, s], i) => h('tr', { 'data-id': rowId(m), class: found !== null && id(found) === id(m) ? 'found' : flashing.has(id(m)) ? 'flash' : null },
+		const list = scored(part), page = `${from} ${rev}`, times = list.map(endOf(names(part), ends));
+		timed = list.length ? unitOf(list[0][1], list[list.length - 1][1]) : 0;
+		where.textContent = all ? `${count(from + 1)} to ${count(from + list.length)} of ${count(all)}` : 'empty';
+		if (found !== null) answer.textContent = ok(place, null) ? `rank ${count(place[0])}, score ${number(scored([place])[0][1])}` : 'no longer a member';
+		const was = shown.page === page ? shown.rows : null, t = Date.now();
+		shown = { page, rows: new Map(list.map(([m, s]) => [id(m), was?.get(id(m))?.s === s ? was.get(id(m)) : { s, since: was ? t : 0 }])) };
+		rows(list, times.some((e) => e > 0) ? times : [], (m) => t - shown.rows.get(id(m)).since < 900);
+	};
+	const rows = (part, ends, changed) => move(body, () => fill(body, table(['Rank', 'Member', 'Score', ...(ends.length ? ['Expires'] : []), ''], part.map(([m, s], i) => h('tr', { 'data-id': rowId(m), class: found !== null && id(found) === id(m) ? 'found' : changed(m) ? 'flash' : null },
 		h('td', { class: 'n muted' }, count(from + i)), h('td', { class: 'value' }, cell(m)), h('td', { class: 'n' }, number(s), timed ? h('small', {}, ' ' + moment(s * timed)) : null),
 		ends.length ? h('td', { class: 'n muted' }, ends[i] > 0 ? duration(Math.max(0, ends[i] - now())) : '') : null, memberTools(ctx, m, s))), 'Members by rank')));
-	const again = () => setTimeout(draw);
 	const go = (to) => {
 		from = Math.max(0, Math.min(to, ctx.facts().length - 1));
-		draw();
+		live.ask();
 	};
-	const step = () => pageOf(ctx.facts());
 	const find = h('form', { class: 'row', onsubmit: async (e) => {
 		e.preventDefault();
 		const text = e.target.elements.member.value;
-		const [rank, score] = await pipeline([[rev ? 'ZREVRANK' : 'ZRANK', ctx.key, text], ['ZSCORE', ctx.key, text]]).catch((err) => [err]);
+		const rank = await run(rev ? 'ZREVRANK' : 'ZRANK', ctx.key, text).catch((err) => err);
 		found = null;
-		unfollow();
 		if (typeof rank === 'number') {
 			found = text;
-			answer.textContent = `rank ${count(rank)}, score ${number(score)}`;
-			unfollow = stream('rank', { key: ctx.key, member: text, rate: 10, ...(state.db ? { db: state.db } : {}), ...(rev ? { rev: 1 } : {}) }, { message: (r) => {
-				answer.textContent = r.rank === null ? 'no longer a member' : `rank ${count(r.rank)}, score ${number(Number(String(r.score).replace('inf', 'Infinity')))}`;
-			} });
 			return go(Math.max(0, rank - Math.floor(step() / 4)));
 		}
 		if (rank instanceof Error) return (answer.textContent = rank.message);
@@ -114,19 +121,13 @@ export function board(box, ctx) {
 	} }, h('input', { name: 'member', placeholder: 'Find a member', 'aria-label': 'Find a member', autocomplete: 'off', spellcheck: 'false' }), h('button', { type: 'submit' }, 'Find'));
 	const order = h('select', { 'aria-label': 'Order', onchange: (e) => {
 		rev = e.target.value === 'rev';
-		unfollow();
 		answer.textContent = '';
 		go(0);
 	} }, h('option', { value: 'rev' }, 'highest first'), h('option', { value: '' }, 'lowest first'));
 	fill(box, h('div', { class: 'pager' }, find, answer, h('span', { class: 'grow' }), order, addButton(ctx)), body,
 		h('div', { class: 'pager' }, button('«', () => go(0), { 'aria-label': 'First page' }), button('‹', () => go(from - step()), { 'aria-label': 'Previous page' }), button('›', () => from + step() < ctx.facts().length && go(from + step()), { 'aria-label': 'Next page' }),
 			button('»', () => go(Math.floor((ctx.facts().length - 1) / step()) * step()), { 'aria-label': 'Last page' }), h('input', { type: 'number', min: 0, placeholder: 'Go to rank', 'aria-label': 'Go to rank', onchange: (e) => go(Number(e.target.value)) }), where));
-	ctx.onChange(({ members }) => {
-		for (const m of members || []) flashing.add(id(m));
-		draw();
-	});
-	draw();
-	return () => unfollow();
+	const live = ctx.follow(commands, draw);
 }
 
 // search returns up to 12 members that contain a text, from at most 100 steps of ZSCAN.
@@ -280,7 +281,7 @@ export function timeline(box, ctx) {
 	fill(box, h('div', { class: 'pager' }, units, button('+', () => zoom(0.6), { 'aria-label': 'Zoom in' }), button('−', () => zoom(1.6), { 'aria-label': 'Zoom out' }), button('All', whole), h('span', { class: 'muted' }, 'around now:'), [{ ms: 6e4, label: '1 min' }, { ms: 36e5, label: '1 h' }, { ms: 864e5, label: '1 d' }].map(around), hint, h('span', { class: 'grow' }), addButton(ctx)),
 		svg, h('div', { class: 'columns lanes' }, due, next));
 	let follow = false;
-	ctx.onChange(async () => {
+	ctx.follow(null, async () => {
 		// A view of the whole set stays one when a member outside of it arrives.
 		const [low, high] = all;
 		follow = from <= low && to >= high;
@@ -352,8 +353,7 @@ function draining(box, ctx, read) {
 	const forward = h('button', { type: 'button' }, 'Next ›'), back = h('button', { type: 'button' }, '‹ Previous');
 	const pager = h('span', {}, back, ' ', forward);
 	fill(box, h('div', { class: 'pager' }, pager, where, h('span', { class: 'grow' }), ctx.type === 'zset' ? addButton(ctx) : null), body);
-	ctx.onChange(draw);
-	draw();
+	ctx.follow(null, draw);
 	const timer = setInterval(() => document.hidden || tick(), 250);
 	return () => clearInterval(timer);
 }

@@ -21,7 +21,7 @@ func TestConsole(t *testing.T) {
 		test func(*testing.T, func(...string) *page)
 	}{
 		{"Prompt", testPrompt}, {"Keys", testKeys}, {"ManyKeys", testManyKeys}, {"Values", testValues}, {"Edits", testEdits}, {"Writes", testWrites}, {"Neighbour", testNeighbour},
-		{"Leaderboard", testLeaderboard}, {"Timeline", testTimeline}, {"Deadlines", testDeadlines}, {"Unconfigured", testUnconfigured},
+		{"Leaderboard", testLeaderboard}, {"Timeline", testTimeline}, {"Deadlines", testDeadlines}, {"Follows", testFollows}, {"Unconfigured", testUnconfigured},
 		{"Overview", testOverview}, {"Events", testEvents}, {"Systems", testSystems},
 		{"Hostile", testHostile}, {"Phone", testPhone}, {"Dark", testDark}, {"Login", testLogin},
 	} {
@@ -255,6 +255,49 @@ func testDeadlines(t *testing.T, open func(...string) *page) {
 	p.shows("#detail tbody", "stays")
 }
 
+// testFollows checks that a view shows the replies of live queries, in one stream: a change is
+// shown without a request, also one of a deadline, which changes no other reply.
+func testFollows(t *testing.T, open func(...string) *page) {
+	p := open()
+	p.srv.Must("ZADD", "game", 1, "ann", 2, "ben \\ \"b\"\n")
+	p.srv.Must("RPUSH", "list", "one")
+	follows := func(key, query string) {
+		t.Helper()
+		p.visit("keys?key=" + key)
+		p.until("the page is live", func() bool { return p.text("#detail .livedot") == "live" })
+		p.until("the query is "+query, func() bool {
+			return strings.Contains(fmt.Sprint(p.srv.Must("PUBSUB", "CHANNELS", "__query@*")), "__query@0,100ms__:"+query)
+		})
+		p.script(`window.fetch = () => Promise.reject(new Error('a request'))`)
+	}
+	follows("game", `ZPEXPIRETIME game MEMBERS 2 ann "ben \x5c \x22b\x22\x0a"`)
+	p.shows("#detail tbody tr:first-child", "ben")
+	p.srv.Must("ZADD", "game", 3, "ann")
+	p.shows("#detail tbody tr:first-child.flash", "ann")
+	p.srv.Must("ZADDEX", "game", "EX", 100000, "MEMBERS", 1, 3, "ann")
+	p.shows("#detail tbody tr:first-child", "1d 3h")
+	follows("list", "LRANGE list 0 99")
+	p.srv.Must("RPUSH", "list", "two")
+	p.shows("#detail tbody", "two")
+
+	// The names of these members are too long for a query.
+	for i := range 10 {
+		p.srv.Must("ZADD", "long", i, fmt.Sprint(i, strings.Repeat("m", 10_000)))
+	}
+	p.visit("keys?key=long")
+	p.shows("#detail tbody tr:first-child", "9mmm")
+	p.until("no query is left, and the page is live", func() bool {
+		return fmt.Sprint(p.srv.Must("PUBSUB", "CHANNELS", "__query@*")) == "[]" && p.text("#detail .livedot") == "live"
+	})
+	p.srv.Must("ZADD", "long", 10, "short")
+	p.shows("#detail tbody tr:first-child", "short")
+
+	p.visit("keys?key=list")
+	p.until("a query is asked for", func() bool { return fmt.Sprint(p.srv.Must("PUBSUB", "CHANNELS", "__query@*")) != "[]" })
+	p.visit("prompt")
+	p.until("no query is left", func() bool { return fmt.Sprint(p.srv.Must("PUBSUB", "CHANNELS", "__query@*")) == "[]" })
+}
+
 // testUnconfigured follows a key of a server that publishes no events of keys, and one with a user
 // who may not follow it.
 func testUnconfigured(t *testing.T, open func(...string) *page) {
@@ -270,7 +313,7 @@ func testUnconfigured(t *testing.T, open func(...string) *page) {
 	p.shows("#detail", "There is no key game")
 
 	p.srv.Must("ZADD", "game", 1, "ann")
-	p.srv.Must("ACL", "SETUSER", "default", "-client")
+	p.srv.Must("ACL", "SETUSER", "default", "-client", "-subscribe")
 	p.visit("keys?key=game")
 	p.shows("#detail .notice", "NOPERM")
 	p.srv.Must("ZADD", "game", 2, "carl")
