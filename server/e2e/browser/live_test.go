@@ -1,17 +1,22 @@
 package browser
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/console"
+	"github.com/zsetd/zsetd/server/servertest"
 )
 
 const linkSecret = "a-secret-of-16-bytes-or-more"
@@ -70,19 +75,71 @@ func (s *liveServer) link(after time.Duration, queries ...string) string {
 	return "http://" + s.address + path
 }
 
-// site serves an empty page of its own origin.
-func site(t *testing.T) (origin string) {
+// site serves a page of its own origin.
+func site(t *testing.T, page string) (origin string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	web := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
-		fmt.Fprint(w, "<!DOCTYPE html><title>a page</title>")
+		fmt.Fprint(w, page)
 	})}
 	go web.Serve(l)
 	t.Cleanup(func() { web.Close() })
 	return "http://" + l.Addr().String()
+}
+
+// tab opens a page of a site.
+func tab(t *testing.T, browser context.Context, origin string) *page {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(browser)
+	t.Cleanup(cancel)
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatal(err)
+	}
+	p := &page{t: t, ctx: ctx, base: origin + "/"}
+	p.visit("")
+	return p
+}
+
+// TestLeaderboard opens the page for a first look, which has at most 40 lines, and sees its rows
+// move. Only the address of the console is another one.
+func TestLeaderboard(t *testing.T) {
+	t.Parallel()
+	file, err := os.ReadFile("../../examples/leaderboard.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(file, []byte("\n")); n > 40 {
+		t.Errorf("%d lines; the limit is 40", n)
+	}
+	browser := startBrowser(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	origin := site(t, strings.Replace(string(file), "127.0.0.1:8379", l.Addr().String(), 1))
+	srv := servertest.Run(t)
+	c, err := console.New(srv.Server, console.Options{Origins: []string{origin}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	go c.Serve(l, nil)
+	p := tab(t, browser, origin)
+	p.shows("output", "live")
+	shows := func(rows string) {
+		t.Helper()
+		p.is(`[...document.querySelectorAll('li')].sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top)
+			.map(e => [...e.children].map(c => c.textContent).join(' ')).join(', ') === ` + strconv.Quote(rows))
+	}
+	srv.Must("ZADD", "board", 120, "ann", 80, "<i>ben")
+	shows("1 ann 120, 2 <i>ben 80")
+	srv.Must("ZINCRBY", "board", 50, "<i>ben")
+	shows("1 <i>ben 130, 2 ann 120")
+	srv.Must("ZREM", "board", "<i>ben")
+	shows("1 ann 120")
 }
 
 // TestLive shows live queries on two pages of another site, by signed links, while the server
@@ -90,22 +147,16 @@ func site(t *testing.T) (origin string) {
 func TestLive(t *testing.T) {
 	t.Parallel()
 	browser := startBrowser(t)
-	allowed, foreign := site(t), site(t)
+	const empty = "<!DOCTYPE html><title>a page</title>"
+	allowed, foreign := site(t, empty), site(t, empty)
 	s := &liveServer{t: t, file: filepath.Join(t.TempDir(), "data.db")}
 	s.start(allowed)
 	t.Cleanup(func() { s.stop() })
-	// tab opens a page of a site, which follows a link: window.replies has the newest replies,
+	// open opens a page of a site, which follows a link: window.replies has the newest replies,
 	// window.end the reason for the end, window.closed whether the browser has given up.
-	tab := func(origin, link string) *page {
+	open := func(origin, link string) *page {
 		t.Helper()
-		p := &page{t: t, base: origin + "/"}
-		ctx, cancel := chromedp.NewContext(browser)
-		t.Cleanup(cancel)
-		p.ctx = ctx
-		if err := chromedp.Do(p.ctx); err != nil {
-			t.Fatal(err)
-		}
-		p.visit("")
+		p := tab(t, browser, origin)
 		p.script(`window.replies = {}; window.opened = 0; window.end = '';
 			window.source = new EventSource(` + strconv.Quote(link) + `);
 			source.onopen = () => opened++;
@@ -114,8 +165,8 @@ func TestLive(t *testing.T) {
 		return p
 	}
 	s.do("ZADD", "club", 1, "ben", 2, "ann")
-	ann := tab(allowed, s.link(time.Hour, "ZRANK club ann", "ZCARD club"))
-	ben := tab(allowed, s.link(time.Hour, "ZRANGE club 0 -1"))
+	ann := open(allowed, s.link(time.Hour, "ZRANK club ann", "ZCARD club"))
+	ben := open(allowed, s.link(time.Hour, "ZRANGE club 0 -1"))
 	ann.is(`replies[0] === '{"result":1}' && replies[1] === '{"result":2}'`)
 	ben.is(`replies[0] === '{"result":["ben","ann"]}'`)
 	s.do("ZREM", "club", "ben")
@@ -133,13 +184,13 @@ func TestLive(t *testing.T) {
 	ann.is(`replies[0] === '{"result":1}' && replies[1] === '{"result":2}'`)
 	ben.is(`replies[0] === '{"result":["cid","ann"]}'`)
 
-	short := tab(allowed, s.link(5*time.Second, "ZCARD club"))
+	short := open(allowed, s.link(5*time.Second, "ZCARD club"))
 	short.is(`end === 'expired' || opened === 0 && source.readyState === EventSource.CLOSED`) // a busy machine is late
 	short.is(`source.readyState === EventSource.CLOSED`)                                      // the next request is refused
 	expired := s.link(-time.Second, "ZCARD club")
 	short.script(`fetch(` + strconv.Quote(expired) + `).then(async (r) => { window.refusal = r.status + (await r.json()).error; })`)
 	short.is(`window.refusal === '403ERR the link has expired'`)
 
-	other := tab(foreign, s.link(time.Hour, "ZCARD club"))
+	other := open(foreign, s.link(time.Hour, "ZCARD club"))
 	other.is(`source.readyState === EventSource.CLOSED && opened === 0 && !(0 in replies)`)
 }
