@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -118,6 +119,60 @@ func TestLiveRefused(t *testing.T) {
 	watch(t, web, liveOf("GET k")).next()
 	watch(t, web, liveOf("GET k")).refused(http.StatusTooManyRequests)
 	wait.Until(t, "nothing of what was refused is left", func() bool { return srv.Stats().Channels == 1 })
+}
+
+// TestLiveOfOneBrowser checks what one browser that opens more and more streams has: as many as
+// the limit of its address, and then an error that says so. Another address has its own. Nothing
+// is left when they have gone.
+func TestLiveOfOneBrowser(t *testing.T) {
+	t.Parallel()
+	const limit = 50
+	srv, c := run(t, console.Options{}, map[string]string{"http-streams-per-address": strconv.Itoa(limit)})
+	defer c.Close()
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if address := r.Header.Get("Test-Address"); address != "" {
+			r.RemoteAddr = address
+		}
+		c.ServeHTTP(w, r)
+	}))
+	defer web.Close()
+	counters := func() string {
+		t.Helper()
+		var b strings.Builder
+		for line := range strings.Lines(srv.Must("INFO", "stats").(string)) {
+			if name, n, _ := strings.Cut(strings.TrimSpace(line), ":"); name == "live_queries" || name == "live_query_subscriptions" {
+				b.WriteString(n + " ")
+			}
+		}
+		return b.String()
+	}
+	const other = "Test-Address: 127.0.0.2:1"
+	for range 2 { // streams that have gone do not count
+		var open []*watcher
+		for i := range limit {
+			w := watch(t, web, liveOf("ZCARD board", fmt.Sprintf("ZRANK board %d", i)))
+			w.expect(`data: {"query":0,"result":0}`, `data: {"query":1,"result":null}`)
+			open = append(open, w)
+		}
+		for i := range 10 {
+			got := watch(t, web, liveOf(fmt.Sprintf("ZRANK board %d", limit+i))).refused(http.StatusTooManyRequests)
+			if !strings.Contains(got, "too many streams to this address: http-streams-per-address is 50") {
+				t.Fatal(got)
+			}
+		}
+		w := watch(t, web, liveOf("ZCARD board"), other)
+		w.expect(`data: {"query":0,"result":0}`)
+		if got := counters(); got != "51 51 " {
+			t.Errorf("live_queries, live_query_subscriptions: %s, want 51 51", got)
+		}
+		srv.Must("ZADD", "board", 1, "a")
+		for _, w := range append(open, w) {
+			w.expect(`data: {"query":0,"result":1}`)
+			w.cancel()
+		}
+		wait.Until(t, "nothing is left", func() bool { return counters() == "0 0 " && srv.Stats().Clients == 0 })
+		srv.Must("DEL", "board")
+	}
 }
 
 // TestLiveEnds checks the reasons for the end of a stream.
