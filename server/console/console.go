@@ -144,7 +144,8 @@ func New(srv *server.Server, o Options) (*Console, error) {
 	c.mux.HandleFunc("POST /login", c.login)
 	c.mux.HandleFunc("POST /logout", c.logout)
 	c.pages(c.mux)
-	c.history.feed = newFeed(feedKey{}, c.cancel)
+	c.history.feed = newFeed(feedKey{}, nil)
+	c.history.feed.interested = 1 // it never ends
 	c.work.Go(c.sampling)
 	return c, nil
 }

@@ -54,15 +54,12 @@ func (c *Console) events(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	s, err := c.newStream(r, who)
-	if err != nil {
-		c.refuse(w, r, err)
+	v := c.newViewer(w, r, who)
+	if v == nil {
 		return
 	}
+	s := v.s
 	defer s.abandon()
-	v := &viewer{s: s}
-	s.take = v.take
-	s.leave = append(s.leave, func() { c.leave(v) })
 	var from, to string // the entries of the stream that the client has missed
 	for _, key := range keys {
 		if key.kind == ofKey {

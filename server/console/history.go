@@ -286,15 +286,12 @@ func (c *Console) stats(w http.ResponseWriter, r *http.Request) {
 		c.refuseSource(w, r, err)
 		return
 	}
-	s, err := c.newStream(r, who)
-	if err != nil {
-		c.refuse(w, r, err)
+	v := c.newViewer(w, r, who)
+	if v == nil {
 		return
 	}
+	s := v.s
 	defer s.abandon()
-	v := &viewer{s: s}
-	s.take = v.take
-	s.leave = append(s.leave, v.leave)
 	event := []byte("event: history\ndata: [")
 	h := &c.history
 	h.mu.Lock()
@@ -306,6 +303,9 @@ func (c *Console) stats(w http.ResponseWriter, r *http.Request) {
 	}
 	v.follow(h.feed, nil)
 	h.mu.Unlock()
+	c.mu.Lock()
+	h.feed.interested++
+	c.mu.Unlock()
 	if s.begin(w, r) == nil && s.write(append(event, "]\n\n"...)) == nil {
 		s.serve(r)
 	}

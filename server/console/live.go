@@ -68,15 +68,13 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	s, err := c.newStream(r, who)
-	if err != nil {
-		c.refuse(w, r, err)
+	v := c.newViewer(w, r, who)
+	if v == nil {
 		return
 	}
+	s := v.s
 	defer s.abandon()
-	v := &viewer{s: s}
 	s.take = v.takeReplies
-	s.leave = append(s.leave, func() { c.leave(v) })
 	for _, key := range keys {
 		if err := c.join(r.Context(), v, key, who, nil); err != nil {
 			c.refuseSource(w, r, err)

@@ -23,7 +23,7 @@ type standing struct{ rank, score, card string }
 // rankViewer is a stream of a member's rank. It follows two queries: the rank with the score,
 // and the length of the sorted set.
 type rankViewer struct {
-	viewer
+	*viewer
 	interval   time.Duration
 	now, shown standing
 	settled    bool // settleTime has passed since a change
@@ -48,22 +48,20 @@ func (c *Console) rank(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, fmt.Sprintf("ERR key and member are needed, rate is between 1 and %d, and db is the number of a database", maxRate))
 		return
 	}
-	v := &rankViewer{interval: time.Second / time.Duration(rate)}
-	if v.s, err = c.newStream(r, who); err != nil {
-		c.refuse(w, r, err)
+	v := &rankViewer{viewer: c.newViewer(w, r, who), interval: time.Second / time.Duration(rate)}
+	if v.viewer == nil {
 		return
 	}
 	defer v.s.abandon()
 	v.s.arrived = make(chan struct{}, 1)
 	v.s.take = v.take
-	v.s.leave = append(v.s.leave, func() { c.leave(&v.viewer) })
 	rank := "ZRANK"
 	if q.Get("rev") == "1" {
 		rank = "ZREVRANK"
 	}
 	for _, command := range [][]string{{rank, q.Get("key"), q.Get("member"), "WITHSCORE"}, {"ZCARD", q.Get("key")}} {
 		key := queryKey(who.name, db, v.interval, protocol.JoinArgs(command))
-		if err := c.join(r.Context(), &v.viewer, key, who, nil); err != nil {
+		if err := c.join(r.Context(), v.viewer, key, who, nil); err != nil {
 			c.refuseSource(w, r, err)
 			return
 		}

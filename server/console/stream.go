@@ -84,14 +84,17 @@ func (w responseWriter) SetWriteDeadline(t time.Time) error {
 // Close implements io.Closer. The handler ends the response.
 func (w responseWriter) Close() error { return nil }
 
-// newStream returns a stream of a user, unless there are too many. The caller calls serve, or
-// abandon.
-func (c *Console) newStream(r *http.Request, who identity) (*stream, error) {
+// newViewer returns a viewer with a stream, or responds that the user or the address has too many
+// and returns nil. The caller calls serve of the stream, or abandon.
+func (c *Console) newViewer(w http.ResponseWriter, r *http.Request, who identity) *viewer {
 	leave, err := c.admitStream(r, who)
 	if err != nil {
-		return nil, err
+		c.refuse(w, r, err)
+		return nil
 	}
-	return &stream{c: c, done: make(chan struct{}), leave: []func(){leave}}, nil
+	v := new(viewer)
+	v.s = &stream{c: c, done: make(chan struct{}), take: v.take, leave: []func(){leave, func() { c.leave(v) }}}
+	return v
 }
 
 // abandon ends a stream that is not served, and does nothing to one that is.
