@@ -67,7 +67,7 @@ func run(ctx context.Context) error {
 	flag.StringVar(&o.redis, "redis", "redis-server", "the server that it is compared with")
 	flag.StringVar(&o.valkey, "valkey", "valkey-server", "another one, if it can be found")
 	flag.BoolVar(&o.short, "short", false, "a run of less than two minutes, on a tenth of the data: to see that all is well")
-	flag.StringVar(&o.work, "work", "", "a regular expression: the works to run, data sets of which to measure the memory, floor, replication, durable, start, console (only so), or with -scale quantities")
+	flag.StringVar(&o.work, "work", "", "a regular expression: the works to run, data sets of which to measure the memory, floor, replication, durable, start, console, live (only so), or with -scale quantities")
 	flag.IntVar(&o.clients, "clients", 50, "how many clients there are")
 	flag.IntVar(&o.rounds, "rounds", 0, "how often each server does each work; 3, or 2 in a short run")
 	flag.DurationVar(&o.length, "length", 0, "how long a round is; 1.2s, 500ms with -scale, or 300ms in a short run")
@@ -78,6 +78,9 @@ func run(ctx context.Context) error {
 	flag.StringVar(&o.plot, "plot", "", "an SVG file to be written")
 	flag.StringVar(&o.profile, "profile", "", "a file to be written: the CPU profile of zsetd under the works, for the compiler (profile.go); nothing is compared")
 	flag.Parse()
+	if o.work == liveWork {
+		o.work = "^" + liveWork + "$" // no work whose name has the word
+	}
 	chosen, err := regexp.Compile("(?i)" + o.work)
 	if err != nil {
 		return err
@@ -118,11 +121,12 @@ func run(ctx context.Context) error {
 	starts := chosen.MatchString(startWork)
 	floor := chosen.MatchString(floorCommand)
 	replicates := chosen.MatchString(replicationWork)
+	live := o.work != "" && chosen.MatchString(liveWork) // a whole run would take minutes more
 	durable := slices.DeleteFunc(durableWorks(), func(w work) bool { return !chosen.MatchString(w.title()) })
 	viewers := o.work != "" && chosen.MatchString("console viewers") // a whole run would take minutes more
 	withConsole := slices.DeleteFunc([]work{zadd(1), zadd(16)}, func(w work) bool { return o.work == "" || !chosen.MatchString("console "+w.title()) })
 	console := viewers || len(withConsole) > 0 && len(list) == 0
-	if !o.scale && len(list) == 0 && len(data) == 0 && !floor && !replicates && !starts && !console && len(durable) == 0 {
+	if !o.scale && len(list) == 0 && len(data) == 0 && !floor && !replicates && !starts && !console && !live && len(durable) == 0 {
 		return fmt.Errorf("no workload matches %q", o.work)
 	}
 	r := &report{targets: targets, begun: time.Now(), machine: machine(), loadBefore: load(), members: l.members, options: o}
@@ -172,6 +176,11 @@ func run(ctx context.Context) error {
 	}
 	if starts {
 		if err := r.measureStarts(ctx, startShapes(part), pause); err != nil {
+			return err
+		}
+	}
+	if live {
+		if err := r.measureLive(ctx, l); err != nil {
 			return err
 		}
 	}

@@ -24,6 +24,7 @@ type report struct {
 	replication           []replicationRow
 	durable               []row
 	starts                []startRow
+	live                  []liveRow
 	machine               string
 	loadBefore, loadAfter string
 	begun                 time.Time
