@@ -160,6 +160,15 @@ func (o *observed) begin(ctx context.Context, t *testing.T, srv *server.Server) 
 // shown returns a reply for a comparison.
 func (o *observed) shown(reply any) string {
 	list, ok := reply.([]any)
+	switch reply := reply.(type) {
+	case protocol.Set:
+		list, ok = reply, true
+	case protocol.Map:
+		ok = true
+		for _, pair := range reply {
+			list = append(list, pair)
+		}
+	}
 	if !ok || !o.unordered {
 		return fmt.Sprintf("%T %v", reply, reply)
 	}
@@ -185,7 +194,7 @@ func (o *observed) check(ctx context.Context, srv *server.Server) error {
 	})
 	if !same {
 		got, n := o.state()
-		return fmt.Errorf("%.200q: reply %d is %.300v, want %.300v", o.line, n, got, want)
+		return fmt.Errorf("%.200q: reply %d is %.300s, want %.300s", o.line, n, o.shown(got), o.shown(want))
 	}
 	return nil
 }

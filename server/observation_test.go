@@ -260,3 +260,116 @@ func TestQueryShare(t *testing.T) {
 		return srv.engine.Queries.Evaluations > 3
 	})
 }
+
+// TestQueryOfMembers checks that a query which reads only members that it names is evaluated when
+// a change names one of them, or none.
+func TestQueryOfMembers(t *testing.T) {
+	srv := openForTest(t, Options{Config: map[string]string{"query-cpu": "100"}})
+	for _, args := range [][]any{
+		{"HSET", "h", "a", 1, "b", 1, "c", 1}, {"ZADD", "z", 1, "a", 2, "b", 3, "c"}, {"SADD", "s", "a", "b", "c"},
+	} {
+		mustDo(t, srv, args...)
+	}
+	var all []*Observation
+	for _, args := range [][]any{
+		{"HGET", "h", "a"}, {"HMGET", "h", "a", "b", "a"}, {"HEXISTS", "h", "a"}, {"HSTRLEN", "h", "a"},
+		{"ZSCORE", "z", "a"}, {"ZMSCORE", "z", "a", "b"}, {"GEOPOS", "z", "a"}, {"GEOHASH", "z", "b"},
+		{"SISMEMBER", "s", "a"}, {"SMISMEMBER", "s", "a", "b"}, {"SCARD", "s"},
+	} {
+		o, err := srv.Observe(t.Context(), args...)
+		if err != nil {
+			t.Fatal(args, err)
+		}
+		all = append(all, o)
+	}
+	evaluations := func() int64 {
+		srv.engine.Mu.Lock()
+		defer srv.engine.Mu.Unlock()
+		return srv.engine.Queries.Evaluations
+	}
+	const script = "redis.call('HSET', 'h', 'c', 3) redis.call('ZADD', 'z', 9, 'c')"
+	for _, c := range []struct {
+		evaluated int64
+		args      []any
+	}{
+		{0, []any{"HSET", "h", "c", 2, "d", 3}},
+		{0, []any{"HDEL", "h", "d"}},
+		{0, []any{"HINCRBY", "h", "c", 1}},
+		{0, []any{"HPEXPIRE", "h", 100000, "FIELDS", 1, "c"}},
+		{0, []any{"ZADD", "z", 5, "c", 6, "d"}},
+		{0, []any{"ZPOPMAX", "z"}},
+		{0, []any{"ZINCRBY", "z", 1, "c"}},
+		{0, []any{"EVAL", script, 0}},
+		{0, []any{"ZREM", "z", "c"}},
+		{1, []any{"SADD", "s", "d"}}, // SCARD
+		{1, []any{"SMOVE", "s", "t", "c"}},
+		{4, []any{"HSET", "h", "a", 2}},
+		{1, []any{"HSET", "h", "c", 5, "b", 2}},
+		{4, []any{"HDEL", "h", "a"}},
+		{3, []any{"ZADD", "z", 7, "a"}},
+		{2, []any{"ZPOPMIN", "z"}},
+		{3, []any{"SREM", "s", "a"}},
+		{2, []any{"SMOVE", "s", "t", "b"}},
+		{4, []any{"DEL", "h"}},
+		{4, []any{"RENAME", "z", "y"}},
+		{3, []any{"SUNIONSTORE", "s", "t"}},
+		{11, []any{"FLUSHALL"}},
+	} {
+		before := evaluations()
+		mustDo(t, srv, c.args...)
+		if n := evaluations() - before; n != c.evaluated {
+			t.Errorf("%v: %d evaluations, want %d", c.args, n, c.evaluated)
+		}
+	}
+	for _, o := range all {
+		o.Close()
+	}
+	wait.Until(t, "the end of the queries", func() bool {
+		srv.engine.Mu.Lock()
+		defer srv.engine.Mu.Unlock()
+		return srv.engine.Queries.Len() == 0
+	})
+	if err := srv.engine.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestQueryOfMixedReply checks that the same elements in another order are no other reply, and
+// that other elements are one.
+func TestQueryOfMixedReply(t *testing.T) {
+	srv := openForTest(t, Options{Config: map[string]string{"query-cpu": "100"}})
+	for i := range 300 {
+		mustDo(t, srv, "SADD", "a", fmt.Sprint("member", i))
+		mustDo(t, srv, "HSET", "h", fmt.Sprint("field", i), i)
+	}
+	for _, args := range [][]any{{"SUNION", "a", "b"}, {"HGETALL", "h"}} {
+		o, err := srv.Observe(t.Context(), args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer o.Close()
+	}
+	messages := func() int64 {
+		srv.engine.Mu.Lock()
+		defer srv.engine.Mu.Unlock()
+		return srv.engine.Queries.Messages
+	}
+	for _, c := range []struct {
+		messages int64
+		args     []any
+	}{
+		{0, []any{"SADD", "b", "member1"}},
+		{0, []any{"SADD", "b", "member2", "member299"}},
+		{0, []any{"HSET", "h", "field7", 7}},
+		{1, []any{"SADD", "b", "member300"}},
+		{1, []any{"HSET", "h", "field7", 8, "field8", 7}},
+		{0, []any{"SREM", "b", "member1"}},
+		{1, []any{"SREM", "b", "member300"}},
+	} {
+		before := messages()
+		mustDo(t, srv, c.args...)
+		if n := messages() - before; n != c.messages {
+			t.Errorf("%v: %d messages, want %d", c.args, n, c.messages)
+		}
+	}
+}

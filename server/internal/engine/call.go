@@ -211,6 +211,7 @@ func (c *Call) Put(key []byte, v any) *keyspace.Entry {
 	if old, there := c.Overwritten(c.DB, key); there {
 		c.Overwrote(c.DB, key, old, keyspace.KindOf(v))
 	}
+	c.Engine.Queries.replaced(c.DB.ID(), key)
 	return c.DB.Put(key, v, false)
 }
 
@@ -368,6 +369,9 @@ func (c *Call) Followed(key []byte, class EventClass, event string) {
 func (c *Call) ChangedUnwatched(key []byte, class EventClass, event string) {
 	u := &c.Engine.Turn.Scope
 	c.Engine.Stats.Changes++
+	if len(c.Engine.Queries.byKey) > 0 {
+		c.Engine.Queries.mark(WaitKey{c.DB.ID(), protocol.View(key)}, nil)
+	}
 	if c.Engine.Waits.claiming > 0 {
 		c.Engine.setAlarms(WaitKey{c.DB.ID(), protocol.View(key)})
 	}

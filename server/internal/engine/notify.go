@@ -105,7 +105,8 @@ func classesOf(letters string) (set EventClass) {
 }
 
 // selectMemberEvents selects the events that record their members: those that are
-// published with them, and those of sorted sets while a client waits for a score.
+// published with them, those of sorted sets while a client waits for a score, and those of
+// hashes, sets and sorted sets while a live query names members.
 func (srv *Engine) selectMemberEvents() {
 	srv.events.subkeys = 0
 	if srv.events.notify&classSubkeys != 0 {
@@ -113,6 +114,9 @@ func (srv *Engine) selectMemberEvents() {
 	}
 	if srv.Waits.points > 0 {
 		srv.events.subkeys |= ClassZset
+	}
+	if srv.Queries.named > 0 {
+		srv.events.subkeys |= ClassHash | ClassSet | ClassZset
 	}
 }
 
@@ -184,7 +188,10 @@ func (srv *Engine) hooks() keyspace.Hooks {
 			// A key exists through the millisecond of its deadline.
 			srv.Stats.ExpiryLag.Add(srv.Turn.At.Sub(time.UnixMilli(deadline + 1)))
 		},
-		Added: func(db *keyspace.DB, key string) { u.event(db.ID(), key, classNew, "new") },
+		Added: func(db *keyspace.DB, key string) {
+			u.event(db.ID(), key, classNew, "new")
+			srv.Queries.replaced(db.ID(), protocol.BytesOf(key))
+		},
 		Missed: func(db *keyspace.DB, key []byte) {
 			srv.Stats.KeyspaceMisses++
 			if srv.events.notify&classMiss != 0 { // only then the key is copied

@@ -6,6 +6,7 @@ import (
 	"container/heap"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -28,7 +29,8 @@ import (
 // the commands that made the changes are in the output queues, the queries of the marked
 // keys are evaluated: each once for all its subscribers, and however many changes there were.
 // So a message shows a state that was committed, and follows the reply to the write that
-// caused it.
+// caused it. A query such as HGET, which reads only the members that it names, is evaluated if the
+// change names one of them, or names none.
 //
 // Nothing polls. A reply that changes because time passes, by a bound such as @now-5m or by a
 // deadline, has an alarm for that instant.
@@ -45,6 +47,7 @@ import (
 type queries struct {
 	byName   map[queryID]*query
 	byKey    map[WaitKey]*queriedKey
+	named    int               // queries that read only members that they name
 	changes  uint64            // how many changes of keys have marked one
 	marked   []*queriedKey     // in order; their queries are to be evaluated
 	started  []*query          // those with subscribers that wait for their first message
@@ -52,6 +55,8 @@ type queries struct {
 	alarms   timerHeap[*query] // in microseconds since 1970
 	session  *Session          // evaluates
 	seed     maphash.Seed
+	line     []byte   // what read splits
+	argv     [][]byte // and the words
 	json     replyjson.Transcoder
 	from     bytes.Reader  // what json reads
 	to       bytes.Buffer  // what json writes
@@ -92,6 +97,7 @@ type query struct {
 	next     int64  // no evaluation before that instant, in microseconds since 1970
 	slow     uint8  // how many of the latest evaluations were slow, up to slowTimes
 	moving   bool   // it may have bounds that move
+	mixed    bool   // the elements of the reply have no order
 	starting bool   // in queries.started
 	timerEntry
 }
@@ -124,14 +130,19 @@ type queryPosition struct {
 	at    int // in query.subscribers
 }
 
-// queriedKey is a key with the queries that read it. A pass visits them from the last to the
-// first, so that one which joins, or takes the place of one that leaves, is not left out.
+// queriedKey is a key, or a member of a key, with the queries that read it. A pass visits them
+// from the last to the first, so that one which joins, or takes the place of one that leaves, is
+// not left out.
 type queriedKey struct {
 	WaitKey
 	queries []*query
-	changed uint64 // queries.changes at the latest change of the key
-	pass    uint64 // changed when the pass began
-	left    int    // how many queries the pass has still to visit
+	named   *queriedKey            // the queries that read only members that they name
+	members map[string]*queriedKey // the same by member
+	of      *queriedKey            // the key that has this one as named, or in members
+	member  string                 // in of.members
+	changed uint64                 // queries.changes at the latest change of the key
+	pass    uint64                 // changed when the pass began
+	left    int                    // how many queries the pass has still to visit
 	marked  bool
 }
 
@@ -160,14 +171,44 @@ const (
 	queryBytes = 400
 )
 
-// mark records a change of a key for its queries.
-func (qs *queries) mark(k WaitKey) {
-	if key := qs.byKey[k]; key != nil {
+// mark records a change of a key for its queries. members is a list of those that have changed, of
+// appendMember; it may be empty.
+func (qs *queries) mark(k WaitKey, members []byte) {
+	key := qs.byKey[k]
+	switch {
+	case key == nil:
+	case len(members) == 0 || key.named == nil:
+		qs.markWhole(key)
+	default:
 		qs.markKey(key)
+		for member := range eachMember(protocol.View(members)) {
+			if m := key.members[member]; m != nil {
+				qs.markKey(m)
+			}
+		}
+	}
+}
+
+// replaced records that a key gets a value in place of another one or of none, perhaps of another
+// kind. The event of the change may name the members of the new one only.
+func (qs *queries) replaced(db int, key []byte) {
+	if qs.named > 0 {
+		qs.mark(WaitKey{db, protocol.View(key)}, nil)
+	}
+}
+
+// markWhole records a change that may be one of any member.
+func (qs *queries) markWhole(key *queriedKey) {
+	qs.markKey(key)
+	if key.named != nil {
+		qs.markKey(key.named)
 	}
 }
 
 func (qs *queries) markKey(key *queriedKey) {
+	if len(key.queries) == 0 {
+		return
+	}
 	qs.changes++
 	key.changed = qs.changes
 	if !key.marked {
@@ -180,7 +221,7 @@ func (qs *queries) markKey(key *queriedKey) {
 func (qs *queries) markAll(db int) {
 	for _, key := range qs.byKey {
 		if db < 0 || key.Db == db {
-			qs.markKey(key)
+			qs.markWhole(key)
 		}
 	}
 }
@@ -227,7 +268,7 @@ func (s *Session) joinQuery(name string) {
 	}
 	q := qs.byName[id]
 	if q == nil {
-		q = qs.add(id, parsed)
+		q = srv.addQuery(id, parsed)
 	}
 	l := s.lively()
 	l.byName[name] = queryPosition{q, len(q.subscribers)}
@@ -262,27 +303,53 @@ func (qs *queries) start(q *query, s *querySubscriber) {
 	}
 }
 
-// add adds a query without subscribers.
-func (qs *queries) add(id queryID, parsed parsedQuery) *query {
+// addQuery adds a query without subscribers.
+func (srv *Engine) addQuery(id queryID, parsed parsedQuery) *query {
+	qs := &srv.Queries
 	q := &query{
 		queryID: id, db: int32(parsed.db), names: int32(parsed.names), cmd: parsed.cmd, text: parsed.text,
-		interval: parsed.interval, moving: parsed.moving, timerEntry: timerEntry{index: -1},
+		interval: parsed.interval, moving: parsed.moving, mixed: strings.Contains(parsed.cmd.Tips, "nondeterministic_output_order"), timerEntry: timerEntry{index: -1},
 	}
 	if qs.byName == nil {
 		qs.byName, qs.byKey, qs.seed = map[queryID]*query{}, map[WaitKey]*queriedKey{}, maphash.MakeSeed()
 	}
 	qs.byName[id] = q
-	q.keys = make([]keyPosition, 0, len(parsed.keys))
+	q.keys = make([]keyPosition, 0, len(parsed.keys)+len(parsed.members))
 	for _, name := range parsed.keys {
 		key := qs.byKey[WaitKey{parsed.db, protocol.View(name)}]
 		if key == nil {
 			key = &queriedKey{WaitKey: WaitKey{parsed.db, string(name)}}
 			qs.byKey[key.WaitKey] = key
 		}
-		q.keys = append(q.keys, keyPosition{key, len(key.queries)})
-		key.queries = append(key.queries, q)
+		if len(parsed.members) == 0 {
+			q.join(key)
+			continue
+		}
+		if key.named == nil {
+			key.named, key.members = &queriedKey{WaitKey: key.WaitKey, of: key}, map[string]*queriedKey{}
+		}
+		q.join(key.named)
+		for _, member := range parsed.members {
+			m := key.members[protocol.View(member)]
+			if m == nil {
+				m = &queriedKey{WaitKey: key.WaitKey, of: key, member: string(member)}
+				key.members[m.member] = m
+			}
+			if len(m.queries) == 0 || m.queries[len(m.queries)-1] != q { // named twice
+				q.join(m)
+			}
+		}
+		if qs.named++; qs.named == 1 {
+			srv.selectMemberEvents()
+		}
 	}
 	return q
+}
+
+// join adds the query to those of a key or a member.
+func (q *query) join(key *queriedKey) {
+	q.keys = append(q.keys, keyPosition{key, len(key.queries)})
+	key.queries = append(key.queries, q)
 }
 
 // leaveQuery ends a subscription.
@@ -291,7 +358,8 @@ func (s *Session) leaveQuery(name string) {
 	if !there {
 		return
 	}
-	qs, q := &s.Engine.Queries, p.query
+	srv, q := s.Engine, p.query
+	qs := &srv.Queries
 	delete(s.live.byName, name)
 	qs.Subscriptions--
 	s.Weight.nameBytes -= queryBytes
@@ -304,12 +372,13 @@ func (s *Session) leaveQuery(name string) {
 	q.subscribers[last] = querySubscriber{}
 	q.subscribers = q.subscribers[:last]
 	if last == 0 {
-		qs.remove(q)
+		srv.removeQuery(q)
 	}
 }
 
-// remove removes a query without subscribers.
-func (qs *queries) remove(q *query) {
+// removeQuery removes a query without subscribers.
+func (srv *Engine) removeQuery(q *query) {
+	qs := &srv.Queries
 	delete(qs.byName, q.queryID)
 	if q.index >= 0 {
 		heap.Remove(&qs.alarms, q.index)
@@ -329,9 +398,30 @@ func (qs *queries) remove(q *query) {
 		key.queries[last] = nil
 		key.queries = key.queries[:last]
 		key.left = min(key.left, last)
-		if last == 0 {
-			delete(qs.byKey, key.WaitKey) // the list of marked keys may still have it
+		if last == 0 { // the list of marked keys may still have it
+			qs.drop(key)
 		}
+	}
+	if q.keys[0].key.of != nil {
+		if qs.named--; qs.named == 0 {
+			srv.selectMemberEvents()
+		}
+	}
+}
+
+// drop removes a key or a member without queries.
+func (qs *queries) drop(key *queriedKey) {
+	of := key.of
+	switch {
+	case of == nil:
+		of = key
+	case of.named == key:
+		of.named = nil
+	default:
+		delete(of.members, key.member)
+	}
+	if len(of.queries) == 0 && of.named == nil && len(of.members) == 0 {
+		delete(qs.byKey, of.WaitKey)
 	}
 }
 
@@ -387,11 +477,11 @@ func (srv *Engine) queriesDue(never int64) int64 {
 	if len(qs.byName) == 0 || srv.Keeper.Loading != nil {
 		return never
 	}
-	if len(qs.started) > 0 || len(qs.drained) > 0 {
+	if len(qs.started) > 0 {
 		return srv.Turn.Instant
 	}
 	next := never
-	if len(qs.marked) > 0 {
+	if len(qs.marked) > 0 || len(qs.drained) > 0 {
 		next = srv.Turn.Instant
 	} else if len(qs.alarms) > 0 {
 		next = qs.alarms[0].at
@@ -428,10 +518,10 @@ func (r *queryRound) run() {
 	qs := r.qs
 	for worked := true; worked && r.at.Before(r.end); {
 		worked = r.runStarted()
-		worked = r.runDrained() || worked
 		if qs.credit <= 0 {
 			continue
 		}
+		worked = r.runDrained() || worked
 		worked = r.runAlarm() || worked
 		if r.at.Before(r.end) {
 			worked = r.runKey() || worked
@@ -583,12 +673,14 @@ func (r *queryRound) evaluate(q *query, from, to int) {
 	srv.noteSlowQuery(q, took)
 }
 
-// read returns the words of a query.
+// read returns the words of a query, which are valid until the next call.
 func (qs *queries) read(q *query) (argv [][]byte, refusal string) {
-	argv, ok := protocol.SplitArgs(nil, []byte(q.name[q.text:]))
+	qs.line = append(qs.line[:0], q.name[q.text:]...)
+	argv, ok := protocol.SplitArgs(qs.argv[:0], qs.line)
 	if !ok || len(argv) == 0 {
 		return nil, errQueryQuotes
 	}
+	qs.argv = argv
 	return argv, ""
 }
 
@@ -645,7 +737,7 @@ func (srv *Engine) querySession() *Session {
 // whether there were any.
 func (srv *Engine) tell(q *query, from, to int, reply []byte) (sent bool) {
 	qs := &srv.Queries
-	hash := maphash.Bytes(qs.seed, reply)
+	hash := qs.hash(reply, q.mixed)
 	var payload []byte
 	encoded := &srv.PubSub.encoded
 	var behind []*Session
@@ -696,6 +788,36 @@ func (srv *Engine) tell(q *query, from, to int, reply []byte) (sent bool) {
 	return sent
 }
 
+// hash returns the hash of a reply. Of one whose elements have no order, it is the sum of their
+// hashes, so that the same elements in another order are no other reply.
+func (qs *queries) hash(reply []byte, mixed bool) (sum uint64) {
+	if !mixed || len(reply) == 0 || reply[0] != '~' && reply[0] != '*' && reply[0] != '%' {
+		return maphash.Bytes(qs.seed, reply)
+	}
+	bulks := 1
+	if reply[0] == '%' {
+		bulks = 2
+	}
+	rest := reply[bytes.IndexByte(reply, '\n')+1:]
+	for len(rest) > 0 {
+		size := 0
+		for range bulks {
+			end := bytes.IndexByte(rest[size:], '\n')
+			if end < 0 || rest[size] != '$' {
+				return maphash.Bytes(qs.seed, reply) // not of strings
+			}
+			n, ok := protocol.ParseInt(rest[size+1 : size+end-1])
+			if !ok || n < 0 {
+				return maphash.Bytes(qs.seed, reply)
+			}
+			size += end + 1 + int(n) + len("\r\n")
+		}
+		sum += maphash.Bytes(qs.seed, rest[:size])
+		rest = rest[size:]
+	}
+	return sum
+}
+
 // payload returns a reply as the JSON of a message. It is valid until the next call.
 func (qs *queries) payload(reply []byte) []byte {
 	qs.from.Reset(reply)
@@ -723,6 +845,9 @@ func (srv *Engine) changesAt(q *query, argv [][]byte) int64 {
 		}
 	}
 	for _, p := range q.keys {
+		if p.key.member != "" {
+			continue // the key itself is among them
+		}
 		e := srv.Keys.DB(p.key.Db).Peek(protocol.BytesOf(p.key.Key))
 		if e == nil {
 			continue
@@ -817,7 +942,7 @@ func (s *Session) losesQuery(next *acl.User) bool {
 // checkQueries verifies the lists of queries against the sessions.
 func (srv *Engine) checkQueries() error {
 	qs := &srv.Queries
-	n, keys := int64(0), 0
+	n, positions, named := int64(0), 0, 0
 	for _, q := range qs.byName {
 		for i, sub := range q.subscribers {
 			if p, _ := sub.sess.position(q.name); p.query != q || p.at != i {
@@ -828,21 +953,30 @@ func (srv *Engine) checkQueries() error {
 			return fmt.Errorf("queries: %q has no subscriber", q.name)
 		}
 		n += int64(len(q.subscribers))
-		keys += len(q.keys)
+		positions += len(q.keys)
 		for _, p := range q.keys {
-			if qs.byKey[p.key.WaitKey] != p.key || p.key.queries[p.at] != q {
+			if p.key.queries[p.at] != q {
 				return fmt.Errorf("queries: %q is not in the list of key %q", q.name, p.key.Key)
 			}
 		}
-	}
-	for k, key := range qs.byKey {
-		keys -= len(key.queries)
-		if len(key.queries) == 0 || key.marked != slices.Contains(qs.marked, key) || !key.marked && key.left > 0 {
-			return fmt.Errorf("queries: key %q has %d queries, and is marked: %t", k.Key, len(key.queries), key.marked)
+		if q.keys[0].key.of != nil {
+			named++
 		}
 	}
-	if n != qs.Subscriptions || keys != 0 {
-		return fmt.Errorf("queries: there are %d subscriptions, counted %d; keys have %d more queries", n, qs.Subscriptions, -keys)
+	for k, key := range qs.byKey {
+		lists := []*queriedKey{key}
+		if key.named != nil {
+			lists = append(lists, key.named)
+		}
+		for _, list := range slices.AppendSeq(lists, maps.Values(key.members)) {
+			positions -= len(list.queries)
+			if len(list.queries) == 0 && (list != key || key.named == nil) || list.marked != slices.Contains(qs.marked, list) || !list.marked && list.left > 0 {
+				return fmt.Errorf("queries: key %q, member %q, has %d queries, and is marked: %t", k.Key, list.member, len(list.queries), list.marked)
+			}
+		}
+	}
+	if n != qs.Subscriptions || positions != 0 || named != qs.named {
+		return fmt.Errorf("queries: there are %d subscriptions, counted %d, and %d that name members, counted %d; keys have %d more queries", n, qs.Subscriptions, named, qs.named, -positions)
 	}
 	return nil
 }

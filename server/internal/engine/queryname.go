@@ -51,7 +51,8 @@ type parsedQuery struct {
 	cmd      *Command
 	names    int // words of its name
 	keys     [][]byte
-	moving   bool // a word may be a bound that moves
+	members  [][]byte // of the key, if the command reads only those
+	moving   bool     // a word may be a bound that moves
 }
 
 // parseQuery parses and checks the name of a live query. refusal is the error of a subscription
@@ -142,6 +143,9 @@ func (q *parsedQuery) refusesCommand(srv *Engine, argv [][]byte) string {
 	}
 	if len(q.keys) == 0 {
 		return errQueryNoKey
+	}
+	if q.cmd.Named > 0 {
+		q.members = argv[q.cmd.Named:]
 	}
 	return ""
 }

@@ -43,6 +43,7 @@ type Command struct {
 	Importable      bool     // accepted by Import, although it changes no data
 	Batching        Batching // see isQuick
 	Element         int      // the argument that is a member or field of the key; 0 for none
+	Named           int      // from this argument on, all are members or fields, and the reply depends on those only; 0 if not so
 
 	// Fields is what the command does with fields of hashes past their deadline, while
 	// these stay; see keyspace.LazyFields.

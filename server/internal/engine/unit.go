@@ -191,9 +191,13 @@ func (u *commitScope) followed(db int, key string, class EventClass, event strin
 		srv.Keys.DB(db).Written(protocol.BytesOf(key))
 	}
 	if len(srv.Queries.byKey) > 0 {
-		srv.Queries.mark(WaitKey{db, key})
+		srv.Queries.mark(WaitKey{db, key}, u.Members[u.MembersTaken:])
 	}
 	if len(srv.Waits.Watched) == 0 && len(srv.Waits.Waiting) == 0 && srv.events.notify == 0 && !srv.Tracking.On() {
+		if u.MembersTaken < len(u.Members) {
+			u.Members = u.Members[:u.MembersTaken]
+			clear(u.seen)
+		}
 		return // no listener
 	}
 	e := effect{key: key, event: event, db: db, class: class}

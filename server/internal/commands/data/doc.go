@@ -29,7 +29,9 @@
 //	  - Syntax: the arguments of COMMAND DOCS, in the notation of protocol.ParseSyntax. Differential
 //	    tests draw requests from it.
 //	  - Element: which argument is the member or field, so that the table is looked up ahead in a
-//	    pipeline. Batching: whether the command may run in a fast batch (engine/fastbatch.go).
+//	    pipeline. Named: the reply depends only on the members or fields from this argument on, so a
+//	    live query is evaluated only if a change names one. Batching: whether the command may run in a
+//	    fast batch (engine/fastbatch.go).
 //	  - The other fields of engine.Command mark what is special; most rows have none.
 //
 // .github/CONTRIBUTING.md lists the files that a new command touches.

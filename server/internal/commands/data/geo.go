@@ -37,13 +37,13 @@ func GeoCommands() []engine.Command {
 			Complexity: "O(M), M members given",
 			Summary:    "Positions of members as geohashes of 11 characters",
 			Syntax:     "key [member [member ...]]",
-		}, Run: geohash},
+		}, Named: 2, Run: geohash},
 		{Facts: protocol.Facts{
 			Name: "geopos", Arity: -2, Flags: "readonly", Keys: "1 RO access",
 			Group: "geo", Since: "3.2.0", Complexity: "O(M), M members given",
 			Summary: "Positions of members",
 			Syntax:  "key [member [member ...]]",
-		}, Run: geopos},
+		}, Named: 2, Run: geopos},
 		{Facts: protocol.Facts{
 			Name: "georadius", Arity: -6, Flags: "write denyoom",
 			Keys:   "1 RO access; STORE@6 OW update; STOREDIST@6 OW update",

@@ -25,13 +25,13 @@ func HashCommands() []engine.Command {
 			Group: "hash", Since: "2.0.0", Complexity: "O(1)",
 			Summary: "Whether a hash has field",
 			Syntax:  "key field",
-		}, Element: 2, Run: hexists, Fields: keyspace.FieldsRead},
+		}, Element: 2, Named: 2, Run: hexists, Fields: keyspace.FieldsRead},
 		{Facts: protocol.Facts{
 			Name: "hget", Arity: 3, Flags: "readonly fast", Keys: "1 RO access",
 			Group: "hash", Since: "2.0.0", Complexity: "O(1)",
 			Summary: "Read the value of field",
 			Syntax:  "key field",
-		}, Element: 2, Run: hget, Fields: keyspace.FieldsRead},
+		}, Element: 2, Named: 2, Run: hget, Fields: keyspace.FieldsRead},
 		{Facts: protocol.Facts{
 			Name: "hgetall", Arity: 2, Flags: "readonly", Keys: "1 RO access",
 			Group: "hash", Since: "2.0.0", Tips: "nondeterministic_output_order",
@@ -98,7 +98,7 @@ func HashCommands() []engine.Command {
 			Group: "hash", Since: "2.0.0", Complexity: "O(N), N fields given",
 			Summary: "Read the values of several fields",
 			Syntax:  "key field [field ...]",
-		}, Run: hmget, Fields: keyspace.FieldsRead},
+		}, Named: 2, Run: hmget, Fields: keyspace.FieldsRead},
 		{Facts: protocol.Facts{
 			Name: "hmset", Arity: -4, Flags: "write denyoom fast", Keys: "1 RW update",
 			Group: "hash", Since: "2.0.0", Deprecated: "4.0.0", ReplacedBy: "`HSET key field value [field value ...]`",
@@ -139,7 +139,7 @@ func HashCommands() []engine.Command {
 			Group: "hash", Since: "3.2.0", Complexity: "O(1)",
 			Summary: "Length of the value of field in bytes",
 			Syntax:  "key field",
-		}, Run: hstrlen, Fields: keyspace.FieldsRead},
+		}, Named: 2, Run: hstrlen, Fields: keyspace.FieldsRead},
 		{Facts: protocol.Facts{
 			Name: "hvals", Arity: 2, Flags: "readonly", Keys: "1 RO access",
 			Group: "hash", Since: "2.0.0", Tips: "nondeterministic_output_order",

@@ -66,7 +66,7 @@ func SetCommands() []engine.Command {
 			Group: "set", Since: "1.0.0", Complexity: "O(1)",
 			Summary: "Whether a set has member",
 			Syntax:  "key member",
-		}, Element: 2, Run: sismember},
+		}, Element: 2, Named: 2, Run: sismember},
 		{Facts: protocol.Facts{
 			Name: "smembers", Arity: 2, Flags: "readonly", Keys: "1 RO access",
 			Group: "set", Since: "1.0.0", Tips: "nondeterministic_output_order",
@@ -79,7 +79,7 @@ func SetCommands() []engine.Command {
 			Group: "set", Since: "6.2.0", Complexity: "O(N), N members given",
 			Summary: "Whether a set has each of the members",
 			Syntax:  "key member [member ...]",
-		}, Run: smismember},
+		}, Named: 2, Run: smismember},
 		{Facts: protocol.Facts{
 			Name: "smove", Arity: 4, Flags: "write fast", Keys: "1 RW access delete; 2 RW insert",
 			Group: "set", Since: "1.0.0", Complexity: "O(1)",

@@ -123,7 +123,7 @@ func SortedSetCommands() []engine.Command {
 			Group: "sorted-set", Since: "6.2.0", Complexity: "O(M), M members given",
 			Summary: "Scores of several members",
 			Syntax:  "key member [member ...]",
-		}, Run: zmscore},
+		}, Named: 2, Run: zmscore},
 		{Facts: protocol.Facts{
 			Name: "zpopmax", Arity: -2, Flags: "write fast", Keys: "1 RW access delete",
 			Group: "sorted-set", Since: "5.0.0",
@@ -253,7 +253,7 @@ func SortedSetCommands() []engine.Command {
 			Group: "sorted-set", Since: "1.2.0", Complexity: "O(1)",
 			Summary: "Score of member",
 			Syntax:  "key member",
-		}, Element: 2, Run: zscore},
+		}, Element: 2, Named: 2, Run: zscore},
 		{Facts: protocol.Facts{
 			Name: "zunion", Arity: -3, Flags: "readonly", Keys: "1# RO access",
 			Group: "sorted-set", Since: "6.2.0",
