@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -166,6 +167,35 @@ func TestObservationOfSlowReader(t *testing.T) {
 	defer srv.engine.Mu.Unlock()
 	if n := srv.engine.Queries.Messages; n > 20 {
 		t.Errorf("%d messages were sent to a reader that read %d", n, received)
+	}
+}
+
+// TestQueryOfStaleReplica checks that observations of a replica without a link receive the errors
+// of the commands.
+func TestQueryOfStaleReplica(t *testing.T) {
+	refuse := func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no network") }
+	for _, serve := range []string{"yes", "no"} {
+		srv := openForTest(t, Options{Dial: refuse, Config: map[string]string{
+			"replicaof": "127.0.0.1 1", "replica-serve-stale-data": serve,
+		}})
+		for _, args := range [][]any{
+			{"GET", "k"},
+			{"EVAL_RO", "return 1", 1, "k"},
+			{"EVAL_RO", "#!lua flags=allow-stale,no-writes\nreturn 1", 1, "k"},
+			{"EVAL_RO", "#!lua flags=no-writes\nreturn 1", 1, "k"},
+		} {
+			want, wantErr := srv.Do(t.Context(), args...)
+			o, err := srv.Observe(t.Context(), args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for reply, err := range o.Replies() {
+				if reply != want || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+					t.Errorf("replica-serve-stale-data %s: %v: %v %v, want %v %v", serve, args, reply, err, want, wantErr)
+				}
+				break
+			}
+		}
 	}
 }
 

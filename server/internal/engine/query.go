@@ -609,8 +609,8 @@ func (srv *Engine) query(q *query, argv [][]byte, refusal string) []byte {
 	switch {
 	case refusal != "":
 		s.Out.Error(refusal)
-	case srv.Stale() && !q.cmd.Spec.Flags().Has(protocol.Stale):
-		s.Out.Error(ErrMasterDown)
+	case srv.Stale() && !q.cmd.effects(srv, argv).Has(protocol.Stale):
+		s.Out.Error(srv.staleError())
 	case srv.Forwarding.forwarder != nil:
 		s.Out.Error(srv.queriesMoved())
 	default:
