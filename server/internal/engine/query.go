@@ -185,6 +185,15 @@ func (qs *queries) markAll(db int) {
 	}
 }
 
+// moved records that the clock has moved by d. Intervals move along with it, and a clock that has
+// gone back shows what had passed.
+func (qs *queries) moved(d time.Duration) {
+	for _, q := range qs.byName {
+		q.next += d.Microseconds()
+	}
+	qs.markAll(-1)
+}
+
 // RefusesQueries returns the error of the first name that is a live query which the session
 // cannot subscribe to, or "".
 func (s *Session) RefusesQueries(kind subscription.Topic, names []string) string {
