@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -169,6 +170,35 @@ func TestObservationOfSlowReader(t *testing.T) {
 	}
 }
 
+// TestQueryOfStaleReplica checks that observations of a replica without a link receive the errors
+// of the commands.
+func TestQueryOfStaleReplica(t *testing.T) {
+	refuse := func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no network") }
+	for _, serve := range []string{"yes", "no"} {
+		srv := openForTest(t, Options{Dial: refuse, Config: map[string]string{
+			"replicaof": "127.0.0.1 1", "replica-serve-stale-data": serve,
+		}})
+		for _, args := range [][]any{
+			{"GET", "k"},
+			{"EVAL_RO", "return 1", 1, "k"},
+			{"EVAL_RO", "#!lua flags=allow-stale,no-writes\nreturn 1", 1, "k"},
+			{"EVAL_RO", "#!lua flags=no-writes\nreturn 1", 1, "k"},
+		} {
+			want, wantErr := srv.Do(t.Context(), args...)
+			o, err := srv.Observe(t.Context(), args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for reply, err := range o.Replies() {
+				if reply != want || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+					t.Errorf("replica-serve-stale-data %s: %v: %v %v, want %v %v", serve, args, reply, err, want, wantErr)
+				}
+				break
+			}
+		}
+	}
+}
+
 // TestQueryLeavesNoTrace checks that evaluations change no statistics, access times or logs.
 func TestQueryLeavesNoTrace(t *testing.T) {
 	srv := openForTest(t, Options{Config: map[string]string{"slowlog-log-slower-than": "-1", "notify-keyspace-events": "KEAm"}})
@@ -214,6 +244,112 @@ func TestQueryLeavesNoTrace(t *testing.T) {
 	if errors := mustDo(t, srv, "INFO", "errorstats"); strings.Contains(fmt.Sprint(errors), "WRONGTYPE") {
 		t.Error(errors)
 	}
+}
+
+// TestHostileQueries checks that queries which ask for too much have an error and leave nothing.
+func TestHostileQueries(t *testing.T) {
+	srv := openForTest(t, Options{Config: map[string]string{"query-cpu": "100", "query-max": "10000"}})
+	mustDo(t, srv, "SET", "long", strings.Repeat("x", 2<<20))
+	for i := 0; i < 100_000; i += 1000 {
+		args := []any{"ZADD", "many"}
+		for j := range 1000 {
+			args = append(args, i+j, fmt.Sprint("a member of many ", i+j))
+		}
+		mustDo(t, srv, args...)
+	}
+	for _, test := range []struct {
+		args []any
+		want string
+	}{
+		{[]any{"GET", "long"}, "ERR the reply to a live query exceeds 1048576 bytes: ask for less"},
+		{[]any{"ZRANGE", "many", 0, -1}, "ERR the reply to a live query exceeds 1048576 bytes: ask for less"},
+		{[]any{"EVAL_RO", "while true do end", 1, "k"}, "ERR "},
+		{[]any{"EVAL_RO", "while true do pcall(redis.call, 'GET', KEYS[1]) end", 1, "k"}, "ERR "},
+	} {
+		o, err := srv.Observe(t.Context(), test.args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for reply, err := range o.Replies() {
+			if e, failed := errors.AsType[protocol.ReplyError](err); !failed || !strings.HasPrefix(string(e), test.want) {
+				t.Errorf("%v: %.100v %v", test.args, reply, err)
+			}
+			break
+		}
+	}
+	for name, want := range map[string]string{
+		"__query@0__:GET " + strings.Repeat("k", 1<<20): "ERR a live query has at most 65536 bytes",
+		"__query@0__:NO\r\nSUCH k":                      "ERR unknown command 'NO', with args beginning with: 'SUCH' 'k' ",
+	} {
+		if _, err := srv.Subscribe(t.Context(), name); fmt.Sprint(err) != want {
+			t.Errorf("%.100q: %q, want %q", name, fmt.Sprint(err), want)
+		}
+	}
+	var names []string
+	for i := range 10_000 {
+		names = append(names, fmt.Sprintf("__query@0__:ZRANGE many %d %d", i, i))
+	}
+	if _, err := srv.Subscribe(t.Context(), append(names, "__query@0__:GET\n k\r\n")...); err == nil {
+		t.Error("more subscriptions than query-max")
+	}
+	names[0] = "__query@0__:GET\n k\r\n"
+	sub, err := srv.Subscribe(t.Context(), names...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := map[string]bool{}
+	for _, name := range names {
+		left[name] = true
+	}
+	for m, err := range sub.Messages() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if delete(left, m.Channel); len(left) == 0 {
+			break
+		}
+	}
+	leavesNothing(t, srv)
+}
+
+// leavesNothing checks that no subscription or session is left once the server has noticed the end
+// of its clients.
+func leavesNothing(t *testing.T, srv *Server) {
+	t.Helper()
+	sessions, text := 0, ""
+	if !wait.Holds(func() bool {
+		sessions, text = sessionCount(srv), fmt.Sprint(mustDo(t, srv, "INFO", "stats"))
+		return sessions == 0 && strings.Contains(text, "live_queries:0\r\n") && strings.Contains(text, "live_query_subscriptions:0\r\n")
+	}) {
+		t.Errorf("%d sessions are left: %s", sessions, text)
+	}
+	if err := srv.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestQueriesOfClientThatNeverReads checks that the messages for a client that never reads are
+// bounded, and go with it.
+func TestQueriesOfClientThatNeverReads(t *testing.T) {
+	srv := openForTest(t, Options{Config: map[string]string{"query-cpu": "100"}})
+	mustDo(t, srv, "SET", "k", "")
+	c, err := srv.Dialer()(t.Context(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(c, "SUBSCRIBE \"__query@0__:GET k\"\r\n")
+	wait.Until(t, "the subscription", func() bool { return strings.Contains(fmt.Sprint(mustDo(t, srv, "INFO")), "live_queries:1\r\n") })
+	for n := range 1000 {
+		mustDo(t, srv, "SET", "k", strings.Repeat("x", 5000)+fmt.Sprint(n))
+	}
+	srv.engine.Mu.Lock()
+	messages, leftOut := srv.engine.Queries.Messages, srv.engine.Queries.LeftOut
+	srv.engine.Mu.Unlock()
+	if messages > 200 || leftOut == 0 {
+		t.Errorf("%d messages for a client that reads none, %d left out", messages, leftOut)
+	}
+	c.Close()
+	leavesNothing(t, srv)
 }
 
 // TestQueryShare checks that a query which takes long neither stops other clients nor other

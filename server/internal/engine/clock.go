@@ -62,6 +62,7 @@ func (srv *Engine) shiftDeadlines(d time.Duration) {
 	for _, w := range srv.Waits.Deadlines {
 		w.at += ms // their order is preserved
 	}
+	srv.Queries.moved(d)
 	if srv.Pauses.Until != 0 {
 		srv.Pauses.Until += ms
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -279,4 +280,41 @@ func BenchmarkClock(b *testing.B) {
 			srv.Freeze()
 		}
 	})
+}
+
+// TestClockStepsQueries checks that live queries follow a clock that is set back by an hour: a
+// bound that moves shows what had passed, and an interval is not an hour longer.
+func TestClockStepsQueries(t *testing.T) {
+	s := newStepped(t, map[string]string{"clock-steps": "follow"})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	next := func(channel string) func() string {
+		sub, err := s.Subscribe(ctx, false, channel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { sub.Close() })
+		messages, stop := iter.Pull2(sub.Messages())
+		t.Cleanup(stop)
+		return func() string {
+			m, err, _ := messages()
+			return fmt.Sprint(string(m.Payload), err)
+		}
+	}
+	expect := func(got, want string) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	s.must(t, "ZADD", "hits", "@now-10m", "a")
+	moves := next("__query@0__:ZCOUNT hits @now-1m +inf")
+	expect(moves(), `{"result":0}<nil>`)
+	waits := next("__query@0,200ms__:GET k")
+	expect(waits(), `{"result":null}<nil>`)
+	s.step.Store(int64(-time.Hour))
+	s.look()
+	expect(moves(), `{"result":1}<nil>`)
+	s.must(t, "SET", "k", "v")
+	expect(waits(), `{"result":"v"}<nil>`)
 }

@@ -226,6 +226,15 @@ func (qs *queries) markAll(db int) {
 	}
 }
 
+// moved records that the clock has moved by d. Intervals move along with it, and a clock that has
+// gone back shows what had passed.
+func (qs *queries) moved(d time.Duration) {
+	for _, q := range qs.byName {
+		q.next += d.Microseconds()
+	}
+	qs.markAll(-1)
+}
+
 // RefusesQueries returns the error of the first name that is a live query which the session
 // cannot subscribe to, or "".
 func (s *Session) RefusesQueries(kind subscription.Topic, names []string) string {
@@ -701,8 +710,8 @@ func (srv *Engine) query(q *query, argv [][]byte, refusal string) []byte {
 	switch {
 	case refusal != "":
 		s.Out.Error(refusal)
-	case srv.Stale() && !q.cmd.Spec.Flags().Has(protocol.Stale):
-		s.Out.Error(ErrMasterDown)
+	case srv.Stale() && !q.cmd.effects(srv, argv).Has(protocol.Stale):
+		s.Out.Error(srv.staleError())
 	case srv.Forwarding.forwarder != nil:
 		s.Out.Error(srv.queriesMoved())
 	default:

@@ -67,10 +67,16 @@ func (c *client) run() {
 			return
 		case <-time.After(time.Duration(c.random.Int64N(int64(2 * time.Second)))):
 		}
+		if c.paused.Load() {
+			continue
+		}
 		element := fmt.Sprintf("%s-%d", c.name, i)
 		c.add(element, kinds[c.random.IntN(len(kinds))].add(element))
 		if c.random.IntN(3) == 0 {
 			c.other()
+		}
+		if c.random.IntN(2) == 0 {
+			c.viewed()
 		}
 	}
 }

@@ -25,6 +25,11 @@
 // verifies that a replica has one whole state at each of them, the old one or the new one,
 // and so has its file.
 //
+// Each node has a subscriber to live queries, which connects again when its connection is lost.
+// After each fault the clients pause, and the run verifies that the latest message of each query is
+// the present reply of the node to its command, or its error. No message shows half a transaction,
+// and none has an error that the command cannot have there.
+//
 // At the end links and disks are whole and clocks agree, and the run verifies
 //
 //   - that each addition which WAIT promised to be on two of three servers is there;

@@ -94,17 +94,21 @@ type simulation struct {
 	replied  map[string]bool // additions that the present primary has executed, as clients know
 	attempts int
 
-	stop    chan struct{}
-	clients sync.WaitGroup
-	faults  map[string]int
+	stop        chan struct{}
+	paused      atomic.Bool // clients change nothing
+	clients     sync.WaitGroup
+	subscribers []*subscriber
+	following   sync.WaitGroup // the goroutines of subscribers
+	faults      map[string]int
 }
 
 // node is a server, or the place of one that was killed.
 type node struct {
-	name string
-	life int          // number of starts
-	step atomic.Int64 // nanoseconds that the system clock is ahead
-	srv  *server.Server
+	name     string
+	life     int          // number of starts
+	step     atomic.Int64 // nanoseconds that the system clock is ahead
+	followed atomic.Bool  // it has been a replica
+	srv      *server.Server
 	*machine
 	file string
 	done sync.WaitGroup // the goroutine that serves
@@ -132,10 +136,22 @@ func (s *simulation) run(length time.Duration) {
 		c := &client{simulation: s, name: fmt.Sprint("client", i), random: rand.New(rand.NewPCG(s.random.Uint64(), 3))}
 		s.clients.Go(c.run)
 	}
+	for _, n := range s.nodes {
+		u := &subscriber{simulation: s, node: n, random: rand.New(rand.NewPCG(s.random.Uint64(), 4))}
+		s.subscribers = append(s.subscribers, u)
+		s.following.Go(u.run)
+	}
+	defer func() {
+		for _, u := range s.subscribers {
+			u.end()
+		}
+		s.following.Wait()
+	}()
 	for time.Since(s.start) < length && !s.Failed() {
 		wait.Pace(s.between(time.Second, 2*time.Minute))
 		s.fault()
 		s.bounded()
+		s.observe()
 	}
 	for _, n := range s.nodes {
 		if n.srv == nil {
@@ -148,6 +164,8 @@ func (s *simulation) run(length time.Duration) {
 		n.step.Store(0) // servers that do not follow need a time
 	}
 	s.verify()
+	wait.Pace(time.Minute) // deadlines pass
+	s.observe()
 	s.log("%d additions, %d promised, faults %v", s.attempts, len(s.promised), s.faults)
 }
 
@@ -178,6 +196,7 @@ func (s *simulation) boot(n *node) {
 		config["clock-steps"] = "follow"
 	}
 	if n != s.primary {
+		n.followed.Store(true)
 		config["replicaof"] = s.primary.name + " 6379"
 	}
 	n.machine = newMachine(s.seed, n.name, n.life, func() time.Duration { return time.Duration(n.step.Load()) })
@@ -251,7 +270,7 @@ func (s *simulation) replicas() []*node {
 // fault does one thing that goes wrong, and what repairs it.
 func (s *simulation) fault() {
 	replica := s.replicas()[s.random.IntN(2)]
-	all := []string{"reset", "stall", "one way", "kill replica", "kill primary", "restart primary", "isolate primary", "no client", "switch", "disk", "disk", "clock", "cut transfer"}
+	all := []string{"reset", "stall", "one way", "kill replica", "kill primary", "restart primary", "isolate primary", "no client", "switch", "disk", "disk", "clock", "cut transfer", "no subscriber", "stale"}
 	kind := all[s.random.IntN(len(all))]
 	s.faults[kind]++
 	s.log("fault: %s", kind)
@@ -308,6 +327,24 @@ func (s *simulation) fault() {
 		s.network.stall(s.primary.name, "client2")
 		wait.Pace(s.between(time.Second, time.Minute))
 		s.network.heal(s.primary.name, "client2")
+	case "no subscriber":
+		u := s.subscribers[s.random.IntN(3)]
+		if s.random.IntN(2) == 0 {
+			s.network.reset(u.name(), u.node.name)
+			break
+		}
+		s.network.stall(u.name(), u.node.name)
+		wait.Pace(s.between(time.Second, time.Minute))
+		s.network.heal(u.name(), u.node.name)
+	case "stale":
+		s.do(replica, "CONFIG", "SET", "replica-serve-stale-data", "no")
+		s.network.reset(s.primary.name, replica.name)
+		s.network.stall(s.primary.name, replica.name)
+		wait.Pace(s.between(0, time.Minute))
+		s.observe()
+		s.network.heal(s.primary.name, replica.name)
+		wait.Pace(s.between(0, 10*time.Second))
+		s.do(replica, "CONFIG", "SET", "replica-serve-stale-data", "yes")
 	case "switch":
 		if s.whole() {
 			old := s.primary
@@ -525,7 +562,10 @@ func (s *simulation) failover(nodes []*node) {
 }
 
 // follow makes a node follow the primary.
-func (s *simulation) follow(n *node) { s.do(n, "REPLICAOF", s.primary.name, 6379) }
+func (s *simulation) follow(n *node) {
+	n.followed.Store(true)
+	s.do(n, "REPLICAOF", s.primary.name, 6379)
+}
 
 // do executes a command on a node, not through the network.
 func (s *simulation) do(n *node, args ...any) any {
