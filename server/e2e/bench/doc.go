@@ -50,6 +50,12 @@
 // it, with it, and with one viewer of its overview, and 1 000 viewers of a channel beside 300
 // subscribers, at 1 000 messages a second.
 //
+// Live queries (live.go) are measured with WORK=live only. Viewers keep replies up to date: those of
+// zsetd subscribe to queries, those of redis-server to events of the key, and read after each event
+// that comes when the reply to the read before has come. Where everybody waits for one change, the
+// next follows when all have seen it. Of 100 000 ranks a client compares each with the list when
+// the changes have ended.
+//
 // At the end verdict.go compares the run with the targets.
 //
 // At P1 the CPU per operation depends on the number of requests that wait when the

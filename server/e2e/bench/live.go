@@ -48,6 +48,15 @@ func liveColumns() []string {
 
 func (w liveRow) cells() []string { return []string{w.name, w.zsetd, w.queries, w.redis, w.reading} }
 
+// liveMarkdown returns the section for RESULTS.md.
+func (r *report) liveMarkdown(string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Measured on %s (%s), medians of %d rounds of %v; load average before %s, after %s.\n",
+		r.begun.UTC().Format(time.DateOnly), r.machine, liveRounds, r.options.length, r.loadBefore, r.loadAfter)
+	markdownTable(&b, liveColumns(), r.live, liveRow.cells)
+	return b.String()
+}
+
 // liveMeasurement collects the rows.
 type liveMeasurement struct {
 	*report

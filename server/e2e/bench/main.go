@@ -73,19 +73,20 @@ func run(ctx context.Context) error {
 	flag.DurationVar(&o.length, "length", 0, "how long a round is; 1.2s, 500ms with -scale, or 300ms in a short run")
 	flag.BoolVar(&o.scale, "scale", false, "measure how cost grows instead (scale.go)")
 	flag.Int64Var(&o.members, "members", 10000000, "with -scale: the most members in one set; and the most sets, and strings in a file, up to 10000000")
-	flag.StringVar(&o.results, "results", "", "a file whose tables are replaced, between <!-- bench --> (with -scale: <!-- scale -->), <!-- start --> and <!-- replication -->, and its end; with -work start or replication only that")
+	flag.StringVar(&o.results, "results", "", "a file whose tables are replaced, between <!-- bench --> (with -scale: <!-- scale -->), <!-- start --> and <!-- replication --> or <!-- live -->, and its end; with -work start, replication or live only that")
 	flag.StringVar(&o.summary, "summary", "", "with -results: a file whose summary is replaced, between <!-- bench --> and its end")
 	flag.StringVar(&o.plot, "plot", "", "an SVG file to be written")
 	flag.StringVar(&o.profile, "profile", "", "a file to be written: the CPU profile of zsetd under the works, for the compiler (profile.go); nothing is compared")
 	flag.Parse()
+	pattern := o.work
 	if o.work == liveWork {
-		o.work = "^" + liveWork + "$" // no work whose name has the word
+		pattern = "^" + liveWork + "$" // no work whose name has the word
 	}
-	chosen, err := regexp.Compile("(?i)" + o.work)
+	chosen, err := regexp.Compile("(?i)" + pattern)
 	if err != nil {
 		return err
 	}
-	if o.results != "" && (o.work != "" && o.work != startWork && o.work != replicationWork || o.short) {
+	if o.results != "" && (!slices.Contains([]string{"", startWork, replicationWork, liveWork}, o.work) || o.short) {
 		return errors.New("a table that is kept is that of a whole and long run")
 	}
 	var targets []target
@@ -121,7 +122,7 @@ func run(ctx context.Context) error {
 	starts := chosen.MatchString(startWork)
 	floor := chosen.MatchString(floorCommand)
 	replicates := chosen.MatchString(replicationWork)
-	live := o.work != "" && chosen.MatchString(liveWork) // a whole run would take minutes more
+	live := o.work == liveWork // a whole run would take minutes more
 	durable := slices.DeleteFunc(durableWorks(), func(w work) bool { return !chosen.MatchString(w.title()) })
 	viewers := o.work != "" && chosen.MatchString("console viewers") // a whole run would take minutes more
 	withConsole := slices.DeleteFunc([]work{zadd(1), zadd(16)}, func(w work) bool { return o.work == "" || !chosen.MatchString("console "+w.title()) })
@@ -195,7 +196,7 @@ func run(ctx context.Context) error {
 		}
 		fmt.Print(r.idleText())
 	}
-	if o.work != startWork && o.work != replicationWork {
+	if !slices.Contains([]string{startWork, replicationWork, liveWork}, o.work) {
 		fmt.Print(r.verdictText())
 	}
 	r.loadAfter = load()
@@ -211,6 +212,11 @@ func run(ctx context.Context) error {
 	}
 	if starts {
 		if err := r.writeSection(o.results, "start", r.startMarkdown); err != nil {
+			return err
+		}
+	}
+	if live {
+		if err := r.writeSection(o.results, liveWork, r.liveMarkdown); err != nil {
 			return err
 		}
 	}
