@@ -266,7 +266,7 @@ func packages() []pkg {
 		},
 		{
 			"server/internal/base/process", "the version, processor time and open files of this process",
-			"-net -os -io -log/slog",
+			"golang.org/x/sys -net -os -io -log/slog",
 			"readings only: what they decide is above it",
 		},
 		{

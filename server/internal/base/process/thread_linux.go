@@ -1,19 +1,18 @@
 package process
 
 import (
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// rusageThread is RUSAGE_THREAD of getrusage(2), which package syscall lacks.
-const rusageThread = 1
-
 // ThreadTime returns the processor time that the thread of the calling goroutine has used; ok is
-// false if the system does not report it.
+// false if the system does not report it. getrusage(2) has a resolution of a tick, 4 ms, on some
+// machines.
 func ThreadTime() (used time.Duration, ok bool) {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(rusageThread, &u); err != nil {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
 		return 0, false
 	}
-	return time.Duration(u.Stime.Nano() + u.Utime.Nano()), true
+	return time.Duration(t.Nano()), true
 }
