@@ -72,7 +72,7 @@ func (r *report) measureLive(ctx context.Context, l limits) error {
 		m.part, m.rounds = 10, 1
 	}
 	fmt.Println(aligned(liveColumns()))
-	return errors.Join(m.waitingList(ctx))
+	return errors.Join(m.topTen(ctx), m.number(ctx), m.waitingList(ctx), m.untouched(ctx))
 }
 
 func (m *liveMeasurement) add(row liveRow) {
