@@ -10,7 +10,7 @@ import (
 )
 
 // testNeighbour opens pages of all kinds of keys: the statistics of the server stay as they are.
-// The slow log has evaluations of live queries, whoever subscribes to them.
+// The slow log has the evaluations of all live queries.
 func testNeighbour(t *testing.T, open func(...string) *page) {
 	p := open("slowlog-log-slower-than", "0", "slowlog-max-len", "10000", "notify-keyspace-events", "SKA")
 	for _, command := range [][]any{{"SET", "s", "x"}, {"RPUSH", "l", "x"}, {"SADD", "set", "x"}, {"HSET", "h", "f", "v"}, {"ZADD", "z", 1, "m"}, {"XADD", "x", "*", "f", "v"},

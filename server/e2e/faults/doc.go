@@ -41,7 +41,7 @@
 //	TestClientThatNeverReads        40 000 GETs of 60 KB: under 64 MB more, then disconnected
 //	TestMonitorThatNeverReads       60 MB of lines: under 64 MB more, then disconnected
 //	TestClientsThatTakeTheirTime    a client that reads slowly, pauses or half-closes receives all replies
-//	TestHostileQueries  100 000 live queries that nobody reads, a million members with each change, a script that loops: PING within 10 ms and twice
+//	TestHostileQueries  100 000 live queries whose subscriber reads nothing, a million members with each change, a script that loops: PING within 10 ms and twice
 //	                  the time without them, 99th percentile; nothing is left, nor 64 MB
 //	TestManyClientsThatNeverRead    maxmemory-clients: 1.2 GB of replies take at most four times 40 MB
 //

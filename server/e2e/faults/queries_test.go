@@ -25,7 +25,7 @@ func pings(p *process, n int) []time.Duration {
 	return took
 }
 
-// Live queries that ask for too much delay nobody else, and leave nothing: a hundred thousand of a
+// Live queries that ask for too much delay no other client, and leave nothing: a hundred thousand of a
 // client that reads none of its messages, a million members with each change, and a script that loops.
 func TestHostileQueries(t *testing.T) {
 	run(t, []kind{zsetdEpoll}, func(t *testing.T, k kind) {
