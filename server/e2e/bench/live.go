@@ -61,7 +61,7 @@ func (r *report) liveMarkdown(string) string {
 type liveMeasurement struct {
 	*report
 	l      limits
-	part   int // of the viewers and users that a short run leaves out
+	part   int // what the numbers of viewers and users are divided by
 	rounds int
 }
 
@@ -296,7 +296,7 @@ func (m *liveMeasurement) waitingList(ctx context.Context) error {
 	changing := liveRow{name: "changes a second, of 1 000", zsetd: "–", redis: "–"}
 	load := liveRow{name: "meanwhile, % of a core", zsetd: "–", redis: "–"}
 	settled := liveRow{name: "all ranks right after the last change, ms", zsetd: "–", redis: "–"}
-	bytes := liveRow{name: "bytes of a subscription beside its name", zsetd: "–", redis: "–", reading: "–"}
+	size := liveRow{name: "bytes of a subscription beside its name", zsetd: "–", redis: "–", reading: "–"}
 	w := work{name: "ZADD list", pipeline: 16, command: fmt.Sprintf("ZADD list {now} user:{r/%d}", users), data: func(c *conn, _ limits) error {
 		return c.fill(0, int64(users), func(b *batch, i int64) {
 			b.command("ZADD", "list", "NX", strconv.FormatInt(i, 10), padded("user:", i))
@@ -345,7 +345,7 @@ func (m *liveMeasurement) waitingList(ctx context.Context) error {
 		}
 		if i == 1 {
 			rate.zsetd, rate.queries, changing.queries, load.queries, settled.queries = alone.perSec(), with.perSec(), changes, share, late
-			bytes.queries = fmt.Sprintf("%.0f", (float64(after-before)-float64(names))/float64(users))
+			size.queries = fmt.Sprintf("%.0f", (float64(after-before)-float64(names))/float64(users))
 		} else {
 			rate.redis, rate.reading, changing.reading, load.reading, settled.reading = alone.perSec(), with.perSec(), changes, share, late
 		}
@@ -354,7 +354,7 @@ func (m *liveMeasurement) waitingList(ctx context.Context) error {
 	m.add(changing)
 	m.add(load)
 	m.add(settled)
-	m.add(bytes)
+	m.add(size)
 	return nil
 }
 
