@@ -397,6 +397,73 @@ func TestQueryShare(t *testing.T) {
 	})
 }
 
+// evaluations returns how many evaluations of live queries there have been.
+func evaluations(srv *Server) int64 {
+	srv.engine.Mu.Lock()
+	defer srv.engine.Mu.Unlock()
+	return srv.engine.Queries.Evaluations
+}
+
+// TestQueryOfScores checks that a query which reads a range of a large sorted set is evaluated if a
+// change may touch the range, and only then.
+func TestQueryOfScores(t *testing.T) {
+	srv := openForTest(t, Options{Config: map[string]string{"query-cpu": "100"}})
+	fill := []any{"ZADD", "z"}
+	for i := range 1000 {
+		fill = append(fill, i, fmt.Sprint("m", i))
+	}
+	mustDo(t, srv, fill...)
+	for _, args := range [][]any{
+		{"ZRANGE", "z", 0, 9, "REV", "WITHSCORES"}, {"ZREVRANK", "z", "m800"}, // the highest
+		{"ZRANK", "z", "m200"}, {"ZRANGE", "z", 0, 9}, {"ZRANK", "z", "m150", "WITHSCORE"}, // the lowest
+		{"ZRANGEBYSCORE", "z", 500, "(510"}, {"ZCOUNT", "z", 505, 520}, // between
+	} {
+		o, err := srv.Observe(t.Context(), args...)
+		if err != nil {
+			t.Fatal(args, err)
+		}
+		defer o.Close()
+	}
+	mustDo(t, srv, "ZADD", "z", 300, "n") // the first change is one of anything
+	for _, c := range []struct {
+		evaluated int64
+		args      []any
+	}{
+		{0, []any{"ZADD", "z", 301, "n", 302, "o"}},
+		{0, []any{"ZINCRBY", "z", 1, "n"}},
+		{0, []any{"ZREM", "z", "n"}},
+		{2, []any{"ZADD", "z", 300, "m600", 700, "o"}}, // the range between, as it has moved over it
+		{0, []any{"ZREMRANGEBYSCORE", "z", 610, 612}},
+		{2, []any{"ZPOPMAX", "z"}},
+		{1, []any{"ZADD", "z", 801, "p"}},
+		{1, []any{"ZADD", "z", 799, "p"}}, // it was at 801
+		{0, []any{"ZADD", "z", 798, "p"}},
+		{1, []any{"ZADD", "z", 200, "q"}}, // may be before m200
+		{3, []any{"ZADD", "z", 5, "q"}},
+		{3, []any{"ZADD", "z", 5, "m150"}},
+		{1, []any{"ZADD", "z", 502, "r"}},
+		{2, []any{"ZREM", "z", "m507"}},
+		{0, []any{"EVAL", "redis.call('ZADD', 'z', 400, 's', 401, 't')", 1, "z"}},
+		{7, []any{"EXPIRE", "z", 1000}},
+		{7, []any{"RENAME", "z", "y"}},
+		{0, []any{"ZADD", "y", 1, "a"}},
+		{7, []any{"RENAME", "y", "z"}},
+		{7, []any{"ZRANGESTORE", "z", "z", 0, 800}},
+		{7, []any{"ZADD", "z", 300, "u"}}, // another set is at the key
+		{1, []any{"ZADD", "z", 301, "u"}}, // m800, which may come back anywhere
+		{7, []any{"DEL", "z"}},
+	} {
+		before := evaluations(srv)
+		mustDo(t, srv, c.args...)
+		if n := evaluations(srv) - before; n != c.evaluated {
+			t.Errorf("%v: %d evaluations, want %d", c.args, n, c.evaluated)
+		}
+	}
+	if err := srv.engine.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestQueryOfMembers checks that a query which reads only members that it names is evaluated when
 // a change names one of them, or none.
 func TestQueryOfMembers(t *testing.T) {
@@ -417,11 +484,6 @@ func TestQueryOfMembers(t *testing.T) {
 			t.Fatal(args, err)
 		}
 		all = append(all, o)
-	}
-	evaluations := func() int64 {
-		srv.engine.Mu.Lock()
-		defer srv.engine.Mu.Unlock()
-		return srv.engine.Queries.Evaluations
 	}
 	const script = "redis.call('HSET', 'h', 'c', 3) redis.call('ZADD', 'z', 9, 'c')"
 	for _, c := range []struct {
@@ -451,9 +513,9 @@ func TestQueryOfMembers(t *testing.T) {
 		{3, []any{"SUNIONSTORE", "s", "t"}},
 		{11, []any{"FLUSHALL"}},
 	} {
-		before := evaluations()
+		before := evaluations(srv)
 		mustDo(t, srv, c.args...)
-		if n := evaluations() - before; n != c.evaluated {
+		if n := evaluations(srv) - before; n != c.evaluated {
 			t.Errorf("%v: %d evaluations, want %d", c.args, n, c.evaluated)
 		}
 	}

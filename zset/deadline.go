@@ -46,6 +46,10 @@ func (s *Set) SetDeadline(member string, at int64) (had int64, ok bool) {
 	if observer := s.observer(); observer != nil {
 		observer.Deadline(member, at)
 	}
+	if s.Tracked() != nil {
+		score, _ := s.Score(member)
+		s.touch(score)
+	}
 	return had, true
 }
 

@@ -33,6 +33,7 @@ type indexed struct {
 	tree  *tree
 
 	deadlines *Set   // members by deadline, or nil
+	reach     *Reach // of the changes, or nil
 	marked    bool   // see Set.SetMark
 	version   uint32 // number of changes of elements, modulo 2^32
 
@@ -45,6 +46,7 @@ type indexed struct {
 func (m *indexed) clone() *indexed {
 	m.index.arena.prepareClone()
 	c := *m
+	c.reach = nil
 	if m.tree != nil {
 		c.tree = m.tree.clone()
 	}

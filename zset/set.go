@@ -218,8 +218,18 @@ func (s *Set) Score(member string) (float64, bool) {
 // to the current score. It copies member if it is new, and notifies the observer.
 func (s *Set) put(member string, score float64, cond Cond, incr bool) (o Outcome, old, now float64) {
 	o, old, now = s.apply(member, score, cond, incr)
-	if observer := s.observer(); observer != nil && o >= Updated {
-		observer.Put(member, now)
+	x := s.extended()
+	if x == nil || o < Updated {
+		return o, old, now
+	}
+	if x.observer != nil {
+		x.observer.Put(member, now)
+	}
+	if m := x.indexed; m != nil && m.reach != nil {
+		if o == Updated {
+			m.reach.Add(old)
+		}
+		m.reach.Add(now)
 	}
 	return o, old, now
 }
@@ -339,6 +349,7 @@ func (s *Set) Remove(member string) (score float64, ok bool) {
 			if observer := s.observer(); observer != nil {
 				observer.Removed(member)
 			}
+			s.touch(score)
 		}
 		return score, ok
 	}
@@ -468,6 +479,10 @@ func (s *Set) removeRange(lo, hi int) {
 	}
 	f, ok := s.packed()
 	if !ok {
+		if m := s.indexed(); m.reach != nil {
+			m.reach.Add(m.at(lo).Score)
+			m.reach.Add(m.at(hi - 1).Score)
+		}
 		s.indexed().removeRange(lo, hi)
 		return
 	}

@@ -60,6 +60,7 @@ type queries struct {
 	json     replyjson.Transcoder
 	from     bytes.Reader  // what json reads
 	to       bytes.Buffer  // what json writes
+	min, max float64       // the scores that the evaluation reads, of ReadsScores
 	credit   time.Duration // left of the share of time, by the clock of the process: that of the server can be moved
 	credited time.Time     // when credit was computed
 	stale    bool          // the server was a stale replica when it was last asked
@@ -93,12 +94,14 @@ type query struct {
 	keys        []keyPosition
 	subscribers []querySubscriber
 
-	seen     uint64 // queries.changes at the latest evaluation
-	next     int64  // no evaluation before that instant, in microseconds since 1970
-	slow     uint8  // how many of the latest evaluations were slow, up to slowTimes
-	moving   bool   // it may have bounds that move
-	mixed    bool   // the elements of the reply have no order
-	starting bool   // in queries.started
+	seen     uint64  // queries.changes at the latest evaluation
+	next     int64   // no evaluation before that instant, in microseconds since 1970
+	min, max float64 // the scores of the key that it reads, at the latest evaluation
+	member   int32   // where the name of the channel has the member whose rank it is; 0 if it is no such query
+	slow     uint8   // how many of the latest evaluations were slow, up to slowTimes
+	moving   bool    // it may have bounds that move
+	mixed    bool    // the elements of the reply have no order
+	starting bool    // in queries.started
 	timerEntry
 }
 
@@ -138,6 +141,7 @@ type queriedKey struct {
 	queries []*query
 	named   *queriedKey            // the queries that read only members that they name
 	members map[string]*queriedKey // the same by member
+	scores  *scoreReads            // nil unless some of queries read scores of a range
 	of      *queriedKey            // the key that has this one as named, or in members
 	member  string                 // in of.members
 	changed uint64                 // queries.changes at the latest change of the key
@@ -211,6 +215,9 @@ func (qs *queries) markKey(key *queriedKey) {
 	}
 	qs.changes++
 	key.changed = qs.changes
+	if key.scores != nil {
+		key.scores.mark()
+	}
 	if !key.marked {
 		key.marked, key.left = true, 0
 		qs.marked = append(qs.marked, key)
@@ -221,6 +228,9 @@ func (qs *queries) markKey(key *queriedKey) {
 func (qs *queries) markAll(db int) {
 	for _, key := range qs.byKey {
 		if db < 0 || key.Db == db {
+			if key.scores != nil {
+				key.scores.any = true
+			}
 			qs.markWhole(key)
 		}
 	}
@@ -317,7 +327,8 @@ func (srv *Engine) addQuery(id queryID, parsed parsedQuery) *query {
 	qs := &srv.Queries
 	q := &query{
 		queryID: id, db: int32(parsed.db), names: int32(parsed.names), cmd: parsed.cmd, text: parsed.text,
-		interval: parsed.interval, moving: parsed.moving, mixed: strings.Contains(parsed.cmd.Tips, "nondeterministic_output_order"), timerEntry: timerEntry{index: -1},
+		interval: parsed.interval, moving: parsed.moving, mixed: strings.Contains(parsed.cmd.Tips, "nondeterministic_output_order"),
+		min: math.Inf(-1), max: math.Inf(1), member: int32(parsed.member), timerEntry: timerEntry{index: -1},
 	}
 	if qs.byName == nil {
 		qs.byName, qs.byKey, qs.seed = map[queryID]*query{}, map[WaitKey]*queriedKey{}, maphash.MakeSeed()
@@ -612,14 +623,26 @@ func (r *queryRound) runKey() bool {
 	qs.marked = popFirst(qs.marked)
 	if key.left == 0 {
 		key.pass, key.left = key.changed, len(key.queries)
-	}
-	for n, visits := 0, 0; key.left > 0 && n < queriesAtOnce && visits < queryVisits && r.at.Before(r.end); visits++ {
-		key.left--
-		if q := key.queries[key.left]; q.seen < key.changed {
-			r.update(q)
-			n++
+		if key.scores != nil {
+			key.scores.begin(r.srv.sortedSetAt(key))
 		}
 	}
+	var ranks [rankQueries]*query
+	n := 0
+	for evaluated, visits := 0, 0; key.left > 0 && evaluated < queriesAtOnce && visits < queryVisits && r.at.Before(r.end); visits++ {
+		key.left--
+		switch q := key.queries[key.left]; {
+		case q.seen >= key.changed || key.scores.spares(q):
+		case q.member > 0:
+			ranks[n] = q
+			n++
+		default:
+			r.update(q)
+			evaluated++
+		}
+	}
+	r.ranks(key, ranks[:n])
+	r.lap()
 	if key.left > 0 || key.pass != key.changed {
 		qs.marked = append(qs.marked, key)
 	} else {
@@ -630,11 +653,18 @@ func (r *queryRound) runKey() bool {
 
 // update evaluates a query, or sets its alarm if it may not be evaluated yet.
 func (r *queryRound) update(q *query) {
-	if now := r.srv.Turn.Instant; q.next > now {
-		r.qs.setAlarm(q, q.next)
-		return
+	if !r.postpone(q) {
+		r.evaluate(q, 0, len(q.subscribers))
 	}
-	r.evaluate(q, 0, len(q.subscribers))
+}
+
+// postpone sets the alarm of a query that may not be evaluated yet.
+func (r *queryRound) postpone(q *query) bool {
+	if q.next <= r.srv.Turn.Instant {
+		return false
+	}
+	r.qs.setAlarm(q, q.next)
+	return true
 }
 
 // setAlarm sets the alarm of a query to an instant, or to an earlier one that it has already.
@@ -653,26 +683,15 @@ func (qs *queries) setAlarm(q *query, at int64) {
 // evaluate evaluates a query and sends its messages to subscribers from to to-1.
 func (r *queryRound) evaluate(q *query, from, to int) {
 	srv, qs := r.srv, r.qs
-	if to-from == len(q.subscribers) {
-		q.seen = qs.changes
-	}
-	if q.index >= 0 {
-		heap.Remove(&qs.alarms, q.index)
-	}
 	argv, refusal := qs.read(q)
-	reply := srv.query(q, argv, refusal)
-	qs.Evaluations++
-	sent := srv.tell(q, from, to, reply)
-	if sent && q.interval > 0 {
-		q.next = srv.Turn.Instant + q.interval.Microseconds()
-	}
+	qs.min, qs.max = math.Inf(-1), math.Inf(1)
+	part := to-from < len(q.subscribers)
+	r.deliver(q, from, to, srv.query(q, argv, refusal))
+	srv.readScores(q, part)
 	if refusal == "" && len(q.subscribers) > 0 { // none if the message has closed the last one
 		qs.setAlarm(q, srv.changesAt(q, argv))
 	}
-	now := time.Now()
-	took := now.Sub(r.at)
-	r.at = now
-	qs.Time += took
+	took := r.lap()
 	if took < slowQuery {
 		q.slow = 0
 	} else if q.slow++; q.slow >= slowTimes { // a busy machine makes one evaluation slow now and then
@@ -680,6 +699,30 @@ func (r *queryRound) evaluate(q *query, from, to int) {
 		q.next = max(q.next, srv.Turn.Instant+slowShare*took.Microseconds())
 	}
 	srv.noteSlowQuery(q, took)
+}
+
+// deliver sends the reply of an evaluation to subscribers from to to-1. It removes the alarm.
+func (r *queryRound) deliver(q *query, from, to int, reply []byte) {
+	qs := r.qs
+	if to-from == len(q.subscribers) {
+		q.seen = qs.changes
+	}
+	if q.index >= 0 {
+		heap.Remove(&qs.alarms, q.index)
+	}
+	qs.Evaluations++
+	if r.srv.tell(q, from, to, reply) && q.interval > 0 {
+		q.next = r.srv.Turn.Instant + q.interval.Microseconds()
+	}
+}
+
+// lap returns the time since the end of the latest evaluation, and makes now the latest.
+func (r *queryRound) lap() time.Duration {
+	now := time.Now()
+	took := now.Sub(r.at)
+	r.at = now
+	r.qs.Time += took
+	return took
 }
 
 // read returns the words of a query, which are valid until the next call.
@@ -829,8 +872,14 @@ func (qs *queries) hash(reply []byte, mixed bool) (sum uint64) {
 
 // payload returns a reply as the JSON of a message. It is valid until the next call.
 func (qs *queries) payload(reply []byte) []byte {
-	qs.from.Reset(reply)
 	qs.to.Reset()
+	if reply[0] == ':' { // an integer has the same digits
+		qs.to.WriteString(`{"result":`)
+		qs.to.Write(bytes.TrimSuffix(reply[1:], []byte("\r\n")))
+		qs.to.WriteByte('}')
+		return qs.to.Bytes()
+	}
+	qs.from.Reset(reply)
 	if qs.json.R == nil {
 		qs.json = replyjson.Transcoder{R: bufio.NewReader(&qs.from), W: bufio.NewWriter(&qs.to)}
 	}

@@ -52,6 +52,7 @@ type parsedQuery struct {
 	names    int // words of its name
 	keys     [][]byte
 	members  [][]byte // of the key, if the command reads only those
+	member   int      // where the name has the member whose rank is asked for, if it is there as it is
 	moving   bool     // a word may be a bound that moves
 }
 
@@ -87,6 +88,9 @@ func (s *Session) parseQuery(name string) (q parsedQuery, refusal string) {
 		if _, wrong := s.Misplaced(q.cmd, argv); wrong != "" {
 			return q, wrong
 		}
+	}
+	if last := protocol.View(argv[len(argv)-1]); q.cmd.Ranks != 0 && len(argv) == 3 && strings.HasSuffix(name, last) {
+		q.member = len(name) - len(last)
 	}
 	for _, arg := range argv[q.names:] {
 		if _, moves := score.ParseTime(bytes.TrimPrefix(arg, []byte("("))); moves {

@@ -44,6 +44,7 @@ type Command struct {
 	Batching        Batching // see isQuick
 	Element         int      // the argument that is a member or field of the key; 0 for none
 	Named           int      // from this argument on, all are members or fields, and the reply depends on those only; 0 if not so
+	Ranks           int      // with two arguments, the reply is the rank of a member of the key: 1 from the lowest, -1 from the highest
 
 	// Fields is what the command does with fields of hashes past their deadline, while
 	// these stay; see keyspace.LazyFields.

@@ -181,7 +181,7 @@ func SortedSetCommands() []engine.Command {
 			Summary: "Number of members before member, in ascending order",
 			Syntax:  "key member [WITHSCORE]",
 			History: []string{"7.2.0 `WITHSCORE`"},
-		}, Element: 2, Run: zrank},
+		}, Element: 2, Ranks: 1, Run: zrank},
 		{Facts: protocol.Facts{
 			Name: "zrem", Arity: -3, Flags: "write fast", Keys: "1 RW delete",
 			Group: "sorted-set", Since: "1.2.0",
@@ -239,7 +239,7 @@ func SortedSetCommands() []engine.Command {
 			Summary: "Number of members behind member, in ascending order",
 			Syntax:  "key member [WITHSCORE]",
 			History: []string{"7.2.0 `WITHSCORE`"},
-		}, Element: 2, Run: zrevrank},
+		}, Element: 2, Ranks: -1, Run: zrevrank},
 		{Facts: protocol.Facts{
 			Name: "zscan", Arity: -3, Flags: "readonly", Keys: "1 RO access",
 			Group: "sorted-set", Since: "2.8.0", Tips: "nondeterministic_output",
@@ -506,6 +506,14 @@ func zrankFrom(c *engine.Call, rev bool) {
 	rank, found := 0, false
 	if s != nil {
 		rank, found = s.RankBytes(member)
+	}
+	if found && c.Observing {
+		score, _ := s.ScoreBytes(member)
+		if rev {
+			c.ReadsScores(score, math.Inf(1))
+		} else {
+			c.ReadsScores(math.Inf(-1), score)
+		}
 	}
 	switch {
 	case !found && withScore:

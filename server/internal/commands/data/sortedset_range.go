@@ -1,6 +1,8 @@
 package data
 
 import (
+	"math"
+
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/values/keyspace"
@@ -148,6 +150,25 @@ func (o *zrangeOptions) span(s *zset.Set) (lo, hi int) {
 	return lo, lo + int(n)
 }
 
+// observe tells a live query the scores that its range depends on, when it covers ranks lo to hi-1.
+func (o *zrangeOptions) observe(c *engine.Call, s *zset.Set, lo, hi int) {
+	if !c.Observing {
+		return
+	}
+	switch {
+	case o.by == byScore:
+		c.ReadsScores(o.scores.Min, o.scores.Max)
+	case o.by == byRank && (o.start < 0) == (o.stop < 0) && int64(hi-lo) == o.stop-o.start+1: // as many as it asks for
+		if o.rev != (o.start < 0) {
+			lowest, _ := s.At(lo)
+			c.ReadsScores(lowest.Score, math.Inf(1))
+		} else {
+			highest, _ := s.At(hi - 1)
+			c.ReadsScores(math.Inf(-1), highest.Score)
+		}
+	}
+}
+
 // lexSpan is for sets whose scores are all the same. For other sets the
 // documentation of Redis leaves the result unspecified; this is its result for a
 // listpack: the elements from the first in the range up to the first beyond it.
@@ -215,6 +236,7 @@ func zrangeReply(c *engine.Call, o zrangeOptions, open int) {
 		c.Reply.Array(0)
 	default:
 		lo, hi := o.span(s)
+		o.observe(c, s, lo, hi)
 		zelements(c, hi-lo, o.withScores)
 		switch {
 		case o.rev:
@@ -273,6 +295,7 @@ func zcountBy(c *engine.Call, by rangeBy) {
 		c.Reply.Int(0)
 	default:
 		lo, hi := o.span(s)
+		o.observe(c, s, lo, hi)
 		c.Reply.Int(int64(hi - lo))
 	}
 }
