@@ -31,6 +31,12 @@
 // [Set.PopScoreMin] removes due elements, [Set.Claim] leases them, and
 // [Set.RemoveIf] acknowledges a lease.
 //
+// # Readers that stay right
+//
+// A program that shows part of a set, such as the ten highest elements, asks [Set.Track] for the
+// range of the scores that changes touch: if it has no score that the part depends on, the part
+// is as before. [Set.Places] finds the ranks of many members at once.
+//
 // # Clones and concurrency
 //
 // [Set.Clone] takes constant time. The two sets share their leaves, pages and

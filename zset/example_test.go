@@ -102,6 +102,36 @@ func ExampleSet_Observe() {
 	// all are gone
 }
 
+// A board of a thousand players shows the best three. Most changes do not touch them.
+func ExampleSet_Track() {
+	var board zset.Set
+	for i := range 1000 {
+		board.Add(fmt.Sprint("player ", i), float64(i))
+	}
+	reach := zset.NoReach()
+	board.Track(&reach)
+	third, _ := board.At(-3)
+
+	board.Add("player 5", 700)
+	fmt.Println("read again:", reach.Max >= third.Score)
+	board.Add("player 5", 2000)
+	fmt.Println("read again:", reach.Max >= third.Score)
+	// Output:
+	// read again: false
+	// read again: true
+}
+
+func ExampleSet_Places() {
+	var line zset.Set
+	for i, name := range []string{"ann", "ben", "cid"} {
+		line.Add(name, float64(10*i))
+	}
+	places := make([]zset.Place, 3)
+	line.Places([]string{"cid", "dan", "ben"}, places)
+	fmt.Println(places)
+	// Output: [{2 20} {-1 0} {1 10}]
+}
+
 func ExampleUnion() {
 	var today, yesterday zset.Set
 	today.Add("/", 5)

@@ -11,14 +11,14 @@ import (
 // changes add, remove or move, and that clones and sets that were cleared extend it no more.
 func TestReach(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 7))
-	c := &trial{t: t, r: r, set: new(Set), members: 2000, scores: func() float64 {
+	c := &trial{t: t, r: r, set: new(Set), members: 900, scores: func() float64 {
 		if r.IntN(9) == 0 {
 			return special[r.IntN(len(special))]
 		}
 		return float64(r.IntN(500))
 	}}
 	reach, touched := NoReach(), 0
-	for i := range 20_000 {
+	for i := range 12_000 {
 		tracked, changes := c.set.Tracked() == &reach, reach.Changes
 		before := slices.Clone(c.model)
 		switch k := r.IntN(100); {

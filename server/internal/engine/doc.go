@@ -12,7 +12,7 @@
 //	Engine.checks       the conditions that a command passes before it runs (checks.go)
 //	Engine.Clients      the sessions, the memory of all clients (clients.go, clientmemory.go)
 //	Engine.PubSub       channels and patterns (pubsub.go, package subscription)
-//	Engine.Queries      live queries: channels whose names are commands (query.go, queryname.go)
+//	Engine.Queries      live queries: channels whose names are commands (query.go, queryname.go, queryorder.go)
 //	Engine.Tracking     keys in the caches of clients (tracking.go, package tracking)
 //	Engine.events       which keyspace events have listeners (notify.go)
 //	Engine.Waits        watched keys, blocked commands (waiting.go)
@@ -108,7 +108,10 @@
 // A change of a key marks the live queries that read it. The end of the turn evaluates them, after
 // the replies to the commands that made the changes (query.go). An evaluation is a Call of a
 // session of its own whose handler runs in Call.observe: it leaves no trace in statistics, access
-// times or logs.
+// times or logs. Two ways lead past an evaluation: a query that names members is marked if a change
+// names one of them (Command.Named), and one that reads a range of scores is left out if no change
+// touches the range (Call.ReadsScores). Ranks are read without the handler, many at once
+// (Command.Ranks, queryorder.go).
 //
 // # Users
 //

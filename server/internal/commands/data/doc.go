@@ -30,7 +30,8 @@
 //	    tests draw requests from it.
 //	  - Element: which argument is the member or field, so that the table is looked up ahead in a
 //	    pipeline. Named: the reply depends only on the members or fields from this argument on, so a
-//	    live query is evaluated only if a change names one. Batching: whether the command may run in a
+//	    live query is evaluated only if a change names one. Ranks: the reply is a rank, which live
+//	    queries read many at once. Batching: whether the command may run in a
 //	    fast batch (engine/fastbatch.go).
 //	  - The other fields of engine.Command mark what is special; most rows have none.
 //
