@@ -1,9 +1,9 @@
 #!lua name=zsetd
 -- The commands that only zsetd has, as functions for Redis 7 and Valkey:
 --
---     FCALL zaddex 1 key EX 60 MEMBERS 1 @now member
+--     FCALL zaddex 1 key EX 60 @now member
 --
--- is ZADDEX key EX 60 MEMBERS 1 @now member, with the same arguments, replies and
+-- is ZADDEX key EX 60 @now member, with the same arguments, replies and
 -- errors; so are zexpire, zpexpire, zexpireat, zpexpireat, zttl, zpttl,
 -- zexpiretime, zpexpiretime, zpersist, zpopbyscore, zclaim and zremifeq. In zsetd
 -- the functions call its commands, so that an application that uses FCALL runs on
@@ -103,6 +103,10 @@ function Args:counted(message, width)
     if self:positive(message) * width ~= self:more() then
         fail('ERR The `nummembers` parameter must match the number of arguments')
     end
+    return self:rest()
+end
+
+function Args:rest()
     local rest = {}
     for i = self.at, #self do
         rest[#rest + 1] = self[i]
@@ -396,7 +400,8 @@ function functions.zaddex(key, args, now)
     local o = {most = 2 ^ 63}
     local ms = math.floor(now / 1000)
     zaddex_options(args, o, now)
-    local pairs = args:counted('ERR Parameter `numMembers` should be greater than 0', 2)
+    local pairs = args:more() == 2 and args[args.at]:upper() ~= 'MEMBERS' and args:rest()
+        or args:counted('ERR Parameter `numMembers` should be greater than 0', 2)
     zaddex_check(o, pairs)
     local scores = {}
     for i = 1, #pairs, 2 do
@@ -655,7 +660,7 @@ end
 
 -- How many arguments each needs besides its name.
 local arity = {
-    zaddex = 5, zexpire = 5, zpexpire = 5, zexpireat = 5, zpexpireat = 5, zttl = 4, zpttl = 4, zexpiretime = 4, zpexpiretime = 4,
+    zaddex = 3, zexpire = 5, zpexpire = 5, zexpireat = 5, zpexpireat = 5, zttl = 4, zpttl = 4, zexpiretime = 4, zpexpiretime = 4,
     zpersist = 4, zpopbyscore = 3, zclaim = 4, zremifeq = 3, zpurge = 1,
 }
 

@@ -91,7 +91,7 @@ func TestRecipeLiveQueries(t *testing.T) {
 		now := time.Now()
 		must[[]redis.Cmder](t)(rdb.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
 			for range 3 {
-				p.Do(t.Context(), "ZADDEX", key, "INCR", "PX", width.Milliseconds(), "MEMBERS", 1, 1, bucket(now.Truncate(width)))
+				p.Do(t.Context(), "ZADDEX", key, "INCR", "PX", width.Milliseconds(), 1, bucket(now.Truncate(width)))
 			}
 			return nil
 		}))

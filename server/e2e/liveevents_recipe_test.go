@@ -16,7 +16,7 @@ import (
 
 // show adds an event to a page, and sets its lifetime.
 func show(ctx context.Context, rdb *redis.Client, page, event string, lifetime time.Duration) error {
-	return rdb.Do(ctx, "ZADDEX", page, "PX", lifetime.Milliseconds(), "MEMBERS", 1, "@now", event).Err()
+	return rdb.Do(ctx, "ZADDEX", page, "PX", lifetime.Milliseconds(), "@now", event).Err()
 }
 
 // watchPages calls changed for every change of the events of a page. It calls again
@@ -178,7 +178,7 @@ func TestRecipeLiveEvents(t *testing.T) {
 					at := time.Now().Add(time.Duration(50+r.IntN(200))*time.Millisecond - 24*time.Hour)
 					p.until = time.UnixMilli(at.UnixMilli()).Add(24 * time.Hour)
 					var added int
-					added, err = rdb.Do(ctx, "ZADDEX", page, "PXAT", p.until.UnixMilli(), "MEMBERS", 1, score(at), event).Int()
+					added, err = rdb.Do(ctx, "ZADDEX", page, "PXAT", p.until.UnixMilli(), score(at), event).Int()
 					if added == 0 && err == nil && time.Now().After(p.until) {
 						continue // this process was delayed until after the deadline
 					}

@@ -20,7 +20,7 @@ import (
 func hit(ctx context.Context, rdb *redis.Client, key string, at time.Time, width time.Duration, keep int) (float64, error) {
 	start := at.Truncate(width)
 	end := start.Add(time.Duration(keep) * width)
-	n := redis.NewFloatCmd(ctx, "ZADDEX", key, "INCR", "PXAT", end.UnixMilli()-1, "MEMBERS", 1, 1, bucket(start))
+	n := redis.NewFloatCmd(ctx, "ZADDEX", key, "INCR", "PXAT", end.UnixMilli()-1, 1, bucket(start))
 	if err := rdb.Process(ctx, n); err != nil && !errors.Is(err, redis.Nil) {
 		return 0, err
 	}

@@ -19,7 +19,7 @@ import (
 func checkIn(ctx context.Context, rdb *redis.Client, room, user string, grace time.Duration) (rank int64, err error) {
 	var place *redis.IntCmd
 	_, err = rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-		p.Do(ctx, "ZADDEX", room, "PX", grace.Milliseconds(), "MEMBERS", 1, "*", user)
+		p.Do(ctx, "ZADDEX", room, "PX", grace.Milliseconds(), "*", user)
 		place = p.ZRank(ctx, room, user)
 		return nil
 	})

@@ -69,7 +69,7 @@ func TestSyntaxInErrors(t *testing.T) {
 		"ZTTL due":         "ERR wrong number of arguments for 'zttl' command: ZTTL key MEMBERS nummembers member [member ...]",
 		"ZADDEX z EX 1 NX MEMBERS": "ERR wrong number of arguments for 'zaddex' command: ZADDEX key [NX|XX] [GT|LT] [CH] [INCR] " +
 			"[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] [ENX] " +
-			"[MAXLEN count [MIN|MAX] [REJECT]] MEMBERS nummembers score member [score member ...]",
+			"[MAXLEN count [MIN|MAX] [REJECT]] score member | MEMBERS nummembers score member [score member ...]",
 		"BZCLAIM 0 1 due":   "ERR wrong number of arguments for 'bzclaim' command: BZCLAIM timeout numkeys key [key ...] min max newscore [COUNT count] [LEASE]",
 		"ZEXPIRE z 1 a b c": "ERR unknown argument: a",
 		"HEXPIRE h 10 a":    "ERR wrong number of arguments for 'hexpire' command",

@@ -16,14 +16,14 @@ import (
 func SortedSetExpireCommands() []engine.Command {
 	rows := append(memberTTLCommands("z", "sorted-set", process.ExtensionVersion, "members of a sorted set", timedSortedSet),
 		engine.Command{Facts: protocol.Facts{
-			Name: "zaddex", Arity: -6, Flags: "write denyoom fast", Keys: "1 RW access update",
+			Name: "zaddex", Arity: -4, Flags: "write denyoom fast", Keys: "1 RW access update",
 			Group: "sorted-set", Since: process.ExtensionVersion,
 			Complexity: "O((M + T) log N), M members given, T trimmed, N members of the sorted set",
 			Summary:    "Add members with scores, with a time to live, a maximum length, or tickets for scores",
 			Syntax: "key condition:[NX|XX] comparison:[GT|LT] [change:CH] [increment:INCR] " +
 				"expiration:[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] [ENX] " +
 				"[MAXLEN length:(count end:[MIN|MAX] [REJECT])] " +
-				"MEMBERS members:(nummembers:integer score member [score member ...])",
+				"elements:(score member | MEMBERS members:(nummembers:integer score member [score member ...]))",
 		}, Run: zaddex},
 	)
 	for i := range rows {
@@ -64,6 +64,16 @@ func (o *zaddexOptions) read(c *engine.Call) {
 	}
 }
 
+// pairs reads the scores and members: one pair, or MEMBERS and how many follow.
+func (o *zaddexOptions) pairs(c *engine.Call) [][]byte {
+	k := timedSortedSet()
+	if c.Err() == "" && c.Len() == 2 && !protocol.EqualFold(c.Peek(0), k.keyword) {
+		return c.Rest()
+	}
+	k.keywordArg(c)
+	return k.countedArgs(c, k.tooFew(), 2)
+}
+
 // scoreOrTicket reads a score; a ticket is NaN, which is not a valid score.
 func scoreOrTicket(c *engine.Call, b []byte) (float64, bool) {
 	if string(b) == score.Ticket {
@@ -76,9 +86,7 @@ func zaddex(c *engine.Call) {
 	key := c.Bytes()
 	var o zaddexOptions
 	o.read(c)
-	k := timedSortedSet()
-	k.keywordArg(c)
-	pairs := k.countedArgs(c, k.tooFew(), 2)
+	pairs := o.pairs(c)
 	o.zaddOptions.validate(c, pairs)
 	if o.enx && !o.set {
 		c.Fail("ERR ENX needs one of EX, PX, EXAT and PXAT")
