@@ -204,6 +204,7 @@ func TestEventsOfValkey(t *testing.T) {
 		{"HSET h f v g w", "hset h"},
 		{"HSETEX h PXAT 1 FIELDS 1 f v", "hset h, hexpire h, hexpired h"},
 	}
+	const endOfBatch = "end of batch"
 	compare := func(t *testing.T, p *judge.Peer) {
 		p.Do("CONFIG", "SET", "notify-keyspace-events", "EA")
 		p.Events.RoundTrip(t, "PSUBSCRIBE", "__keyevent*")

@@ -140,7 +140,7 @@ func syntaxOf(t *testing.T, help any) (out []any) {
 }
 
 // TestCommandsDocument checks that COMMANDS.md has the commands of the table, AbsentCommands and
-// differences.
+// judge.Differences.
 func TestCommandsDocument(t *testing.T) {
 	server.CheckDocument(t, "COMMANDS.md", "commands", familyTexts())
 }
@@ -194,17 +194,17 @@ func familyTexts() string {
 		names := strings.ReplaceAll(strings.ReplaceAll(a.Names, " ", ", "), "|", " ")
 		f.lacks = append(f.lacks, strings.ReplaceAll(names, "*", `\*`)+" ("+a.Version+"): "+a.Reason)
 	}
-	for _, d := range differences() {
-		if !d.applies(reported) {
+	for _, d := range judge.Differences() {
+		if !d.Applies(reported) {
 			continue
 		}
-		words := strings.Fields(strings.ToLower(d.try))
+		words := strings.Fields(strings.ToLower(d.Try))
 		group := groups[words[0]]
 		if group == "" { // a command that does not exist
 			group = "server"
 		}
 		f := of(group)
-		f.differs = append(f.differs, "*"+d.name+"*: "+d.reason)
+		f.differs = append(f.differs, "*"+d.Name+"*: "+d.Reason)
 	}
 	var b strings.Builder
 	for i, group := range order {
