@@ -9,6 +9,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/engine/enginetest"
 	"github.com/zsetd/zsetd/server/servertest"
 )
 
@@ -59,9 +60,9 @@ func TestUnits(t *testing.T) {
 			t.Errorf("%s is %v, not %v", what, got, from)
 		}
 	}
-	c := newLineClient(t, dialTCP(t, srv.Addr()))
-	id := c.do("CLIENT ID")
-	c.do("AUTH nobody wrong")
+	c := enginetest.Dial(t, srv.Addr())
+	id := c.Call("CLIENT ID")
+	c.Call("AUTH nobody wrong")
 	srv.Must("XADD", "x", "1-1", "f", "v")
 	srv.Must("XGROUP", "CREATE", "x", "g", "0")
 	srv.Must("XREADGROUP", "GROUP", "g", "c", "STREAMS", "x", ">")

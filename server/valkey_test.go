@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/engine/enginetest"
 	"github.com/zsetd/zsetd/server/internal/transcript"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 
@@ -154,12 +155,12 @@ func TestLoginOfValkey(t *testing.T) {
 		{"GET k", "$-1"},
 	}
 	compare := func(t *testing.T, conn net.Conn) {
-		c := newLineClient(t, conn)
+		c := enginetest.NewClient(t, conn)
 		for _, x := range exchanges {
 			if _, err := io.WriteString(conn, x.line+"\r\n"); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := c.r.ReadString('\n'); err != nil || got != x.reply+"\r\n" {
+			if got, err := c.R.ReadString('\n'); err != nil || got != x.reply+"\r\n" {
 				t.Errorf("%s: %q, %v, want %q", x.line, got, err, x.reply)
 			}
 		}

@@ -201,7 +201,7 @@ func TestTranscriptsRunEverything(t *testing.T) {
 			}
 		}
 	}
-	for _, c := range server.AllCommands() {
+	for _, c := range allCommands() {
 		switch reason := elsewhere[c.Name]; {
 		case !run[c.Name] && reason == "":
 			t.Errorf("%s is in no transcript", c.Name)

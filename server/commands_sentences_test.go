@@ -134,7 +134,7 @@ func TestSentences(t *testing.T) {
 
 // TestHistoryNotes checks that a history note begins with its version.
 func TestHistoryNotes(t *testing.T) {
-	for _, c := range server.AllCommands() {
+	for _, c := range allCommands() {
 		for _, h := range c.History {
 			version, note, _ := strings.Cut(h, " ")
 			if strings.Count(version, ".") != 2 || note == "" {

@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"github.com/zsetd/zsetd/protocol"
@@ -6,19 +6,19 @@ import (
 	"github.com/zsetd/zsetd/server/internal/wiring"
 )
 
-// Absent describes commands of Redis, or options of commands, that zsetd does not
+// absent describes commands of Redis, or options of commands, that zsetd does not
 // implement, and the reason.
-type Absent struct {
+type absent struct {
 	Version string // of Redis that introduced them
 	Group   string
 	Names   string // separated by spaces
 	Reason  string
 }
 
-// AbsentCommands lists the commands of Redis up to 8.6 that zsetd does not implement.
-func AbsentCommands() []Absent {
+// absentCommands lists the commands of Redis up to 8.6 that zsetd does not implement.
+func absentCommands() []absent {
 	const oneNode = "a cluster has one node, with all slots"
-	return []Absent{
+	return []absent{
 		{"8.0", "modules", "VADD VCARD VDIM VEMB VGETATTR VINFO VISMEMBER VLINKS VRANDMEMBER VRANGE VREM VSETATTR VSIM",
 			"there are no sets of vectors"},
 		{"8.0", "modules", "JSON.* FT.* TS.* BF.* CF.* CMS.* TOPK.* TDIGEST.*",
@@ -27,9 +27,9 @@ func AbsentCommands() []Absent {
 	}
 }
 
-// AllCommands returns the facts of all commands and subcommands, containers
+// allCommands returns the facts of all commands and subcommands, containers
 // included.
-func AllCommands() []*protocol.Command {
+func allCommands() []*protocol.Command {
 	var specs []*protocol.Command
 	engine.NewTable(wiring.Families()).Each(func(c *engine.Command) { specs = append(specs, c.Spec) })
 	return specs

@@ -1,4 +1,4 @@
-package server_test
+package admin_test
 
 import (
 	"bufio"
@@ -7,10 +7,9 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/engine/enginetest"
 	"github.com/zsetd/zsetd/server/servertest"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 
@@ -20,7 +19,11 @@ import (
 // TestDroppedClientFlags checks the flags of clients whose user is deleted: CLIENT LIST
 // of the same transaction has them, as a real Redis does.
 func TestDroppedClientFlags(t *testing.T) {
-	srv := newServer(t, server.Options{})
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { srv.Close() })
 	ours := func() net.Conn {
 		nc, err := srv.Dialer()(t.Context(), "", "")
 		if err != nil {
@@ -41,12 +44,12 @@ func TestDroppedClientFlags(t *testing.T) {
 		{"monitoring", "MONITOR\r\n", "OA"},
 	} {
 		for i, dial := range dials {
-			admin, client := newLineClient(t, dial()), newLineClient(t, dial())
-			admin.do("ACL SETUSER alice on nopass +@all ~* &*")
-			admin.do("SETRANGE big 100000 x")
-			id := fmt.Sprint(client.do("CLIENT ID"))
-			client.do("AUTH alice any")
-			go fmt.Fprint(client.nc, c.send)
+			admin, client := enginetest.NewClient(t, dial()), enginetest.NewClient(t, dial())
+			admin.Call("ACL SETUSER alice on nopass +@all ~* &*")
+			admin.Call("SETRANGE big 100000 x")
+			id := fmt.Sprint(client.Call("CLIENT ID"))
+			client.Call("AUTH alice any")
+			go fmt.Fprint(client, c.send)
 			state := func(list string) (flags, user string) {
 				for line := range strings.Lines(list) {
 					if strings.HasPrefix(line, "id="+id+" ") {
@@ -64,54 +67,27 @@ func TestDroppedClientFlags(t *testing.T) {
 			}
 			want := strings.TrimSuffix(c.flags, "A")
 			wait.Until(t, "the client is "+c.name, func() bool {
-				flags, _ := state(fmt.Sprint(admin.do("CLIENT LIST")))
+				flags, _ := state(fmt.Sprint(admin.Call("CLIENT LIST")))
 				return strings.Trim(flags, "N") == want
 			})
 			for _, line := range []string{"MULTI", "ACL DELUSER alice", "CLIENT LIST"} {
-				admin.do(line)
+				admin.Call(line)
 			}
-			list := strings.TrimPrefix(fmt.Sprint(admin.do("EXEC")), "[1 ")
+			list := strings.TrimPrefix(fmt.Sprint(admin.Call("EXEC")), "[1 ")
 			if flags, user := state(list); flags != c.flags || user != "default" {
 				t.Errorf("%s, server %d: flags %q of user %q, want %q of the default user", c.name, i, flags, user, c.flags)
 			}
-			wait.Until(t, "the client is gone", func() bool { flags, _ := state(fmt.Sprint(admin.do("CLIENT LIST"))); return flags == "" })
-			client.nc.Close()
+			wait.Until(t, "the client is gone", func() bool { flags, _ := state(fmt.Sprint(admin.Call("CLIENT LIST"))); return flags == "" })
+			client.Close()
 		}
 	}
-}
-
-// lineClient sends commands as lines.
-type lineClient struct {
-	t  *testing.T
-	nc net.Conn
-	r  *bufio.Reader
-}
-
-func newLineClient(t *testing.T, nc net.Conn) *lineClient {
-	nc.SetDeadline(time.Now().Add(time.Minute))
-	return &lineClient{t, nc, bufio.NewReader(nc)}
-}
-
-func (c *lineClient) do(line string) any {
-	c.t.Helper()
-	fmt.Fprint(c.nc, line+"\r\n")
-	return c.reply()
-}
-
-func (c *lineClient) reply() any {
-	c.t.Helper()
-	v, err := protocol.DecodeFrom(c.r)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return v
 }
 
 // TestClientConditions checks each condition of CLIENT LIST and CLIENT KILL on clients that differ
 // in it.
 func TestClientConditions(t *testing.T) {
 	srv := servertest.Run(t, server.Options{Config: map[string]string{"user": "other on nopass ~* &* +@all"}})
-	n := judge.NewPeer(dialTCP(t, srv.Addr()), dialTCP(t, srv.Addr()))
+	n := judge.NewPeer(enginetest.Dial(t, srv.Addr()), enginetest.Dial(t, srv.Addr()))
 	for _, one := range []struct{ setup, condition string }{
 		{"CLIENT SETNAME mine", "NAME mine"},
 		{"CLIENT SETINFO lib-name mine", "LIB-NAME mine"},

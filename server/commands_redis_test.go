@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/servertest/rerun"
 
 	"github.com/zsetd/zsetd/server/servertest/judge"
@@ -19,7 +18,7 @@ func TestCommandsOfRedis(t *testing.T) {
 	redis, zsetd := judge.Asker(t, judge.Start(t)()), judge.Ours(t)
 	theirs, here := judge.Sorted(redis("COMMAND", "LIST")), judge.Sorted(zsetd("COMMAND", "LIST"))
 	absent := map[string]bool{}
-	for _, a := range server.AbsentCommands() {
+	for _, a := range absentCommands() {
 		for name := range strings.FieldsSeq(strings.ToLower(a.Names)) {
 			absent[name] = true
 			if slices.Contains(here, name) {
@@ -33,11 +32,11 @@ func TestCommandsOfRedis(t *testing.T) {
 	}
 	for _, name := range known {
 		if !slices.Contains(here, name) && !absent[strings.ToLower(name)] {
-			t.Errorf("Redis has %s, and zsetd has neither the command nor an entry in AbsentCommands", name)
+			t.Errorf("Redis has %s, and zsetd has neither the command nor an entry in absentCommands", name)
 		}
 	}
 	newer := 0
-	for _, c := range server.AllCommands() {
+	for _, c := range allCommands() {
 		if later(c.Since) {
 			newer++
 		}
@@ -106,7 +105,7 @@ func TestHelpAsRedis(t *testing.T) {
 		"script":  {"SHOW <sha1>"},
 	}
 	n := 0
-	for _, c := range server.AllCommands() {
+	for _, c := range allCommands() {
 		name, ok := strings.CutSuffix(c.Name, "|help")
 		if !ok || later(c.Since) {
 			continue
@@ -139,10 +138,10 @@ func syntaxOf(t *testing.T, help any) (out []any) {
 	return out
 }
 
-// TestCommandsDocument checks that COMMANDS.md has the commands of the table, AbsentCommands and
+// TestCommandsDocument checks that COMMANDS.md has the commands of the table, absentCommands and
 // judge.Differences.
 func TestCommandsDocument(t *testing.T) {
-	server.CheckDocument(t, "COMMANDS.md", "commands", familyTexts())
+	checkDocument(t, "COMMANDS.md", "commands", familyTexts())
 }
 
 // reported is the version of Redis that INFO reports.
@@ -167,7 +166,7 @@ func familyTexts() string {
 	}
 	groups := map[string]string{}
 	options := newerFacts()
-	for _, c := range server.AllCommands() {
+	for _, c := range allCommands() {
 		f := of(c.Group)
 		groups[c.Name] = c.Group
 		name := strings.ToUpper(strings.ReplaceAll(c.Name, "|", " "))
@@ -186,7 +185,7 @@ func familyTexts() string {
 			}
 		}
 	}
-	for _, a := range server.AbsentCommands() {
+	for _, a := range absentCommands() {
 		f := of(a.Group)
 		if a.Version == judge.Version {
 			f.absent += len(strings.Fields(a.Names))
