@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/internal/engine/enginetest"
@@ -106,6 +107,7 @@ func TestClientConditions(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer nc.Close()
+		nc.SetDeadline(time.Now().Add(time.Minute))
 		r := bufio.NewReader(nc)
 		fmt.Fprint(nc, "CLIENT ID\r\n")
 		mine, _ := r.ReadString('\n')
