@@ -62,7 +62,7 @@ func TestUnits(t *testing.T) {
 	}
 	c := enginetest.Dial(t, srv.Addr())
 	id := c.Call("CLIENT ID")
-	c.Call("AUTH nobody wrong")
+	c.Call("AUTH absent wrong")
 	srv.Must("XADD", "x", "1-1", "f", "v")
 	srv.Must("XGROUP", "CREATE", "x", "g", "0")
 	srv.Must("XREADGROUP", "GROUP", "g", "c", "STREAMS", "x", ">")
