@@ -64,7 +64,7 @@ faults: ## run the tests that measure time and memory; they want a machine that 
 # A test that cannot have another result in these two runs leaves itself out: see server/servertest/rerun.
 test-net: export GOFLAGS += -tags=zsetd_net
 test-net: ## run the tests with the transport that Linux does not use for plain sockets, and others for all
-	$(gotest) -timeout 40m ./cmd/... ./server ./server/internal/commands/... ./server/internal/engine/... ./server/internal/peers/...
+	$(gotest) -timeout 40m ./cmd/... ./server ./server/internal/differential ./server/internal/lua/differential ./server/internal/commands/... ./server/internal/engine/... ./server/internal/peers/...
 	cd server/e2e && $(gotest) .
 
 # Only the race detector needs cgo.
@@ -74,7 +74,7 @@ race: export CGO_ENABLED = 1
 # With -race the compiler also checks conversions and arithmetic of unsafe pointers
 # (-d=checkptr).
 race: ## run the tests that start goroutines under the race detector
-	$(gotest) -race -timeout 30m ./cmd/... ./server ./server/archive ./server/console ./server/servertest ./server/internal/commands/... ./server/internal/engine/... ./server/internal/peers/... ./snapshot
+	$(gotest) -race -timeout 30m ./cmd/... ./server ./server/internal/differential ./server/internal/lua/differential ./server/archive ./server/console ./server/servertest ./server/internal/commands/... ./server/internal/engine/... ./server/internal/peers/... ./snapshot
 	$(gotest) -race -run 'Model' ./server/internal/values/keyspace ./zset ./zset/table
 	cd server/e2e && $(gotest) -race -timeout 30m .
 
@@ -96,7 +96,7 @@ bench-compare: ## compare the Go benchmarks with another version's: make bench-c
 
 differential: ## send a million random commands, and programs of Lua, to zsetd and to Redis 8.6; N=n another number, SEED=n repeats a run (CI: N=200000 SEED=1), JUDGE=valkey another server
 	@.ci/redis
-	eval "$$(.ci/judges)" && $(GO) test ./server -count 1 -v -timeout 30m -run 'TestDiffer' -differential.n $(or $(N),1000000) -differential.seed $(or $(SEED),0) $(if $(JUDGE),-differential.judge $(JUDGE))
+	eval "$$(.ci/judges)" && $(GO) test -p 1 ./server/internal/differential ./server/internal/lua/differential -count 1 -v -timeout 30m -run 'TestDiffer' -differential.n $(or $(N),1000000) -differential.seed $(or $(SEED),0) $(if $(JUDGE),-differential.judge $(JUDGE))
 
 conformance: build ## run Redis's own test suite against zsetd and Redis; SUITE="valkey-9.1 redis-7.0" chooses others, README=1 writes the tables, FILES="unit/multi ..." chooses
 	@.ci/conformance $(SUITE:%=-suite %) $(if $(ONCE),-once) $(if $(VERBOSE),-v) $(if $(README),-readme) $(FILES)

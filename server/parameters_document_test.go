@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"flag"
@@ -14,12 +14,12 @@ import (
 // TestParametersDocument checks that PARAMETERS.md has the tables of the code.
 func TestParametersDocument(t *testing.T) {
 	rerun.Skip(t) // with the other transport a default differs
-	CheckDocument(t, "PARAMETERS.md", "parameters", parameterTable())
+	checkDocument(t, "PARAMETERS.md", "parameters", parameterTable())
 }
 
-// CheckDocument checks that a document has this text between <!-- section --> and
+// checkDocument checks that a document has this text between <!-- section --> and
 // <!-- end of section -->, or writes it with the flag -rewrite.
-func CheckDocument(t *testing.T, path, section, text string) {
+func checkDocument(t *testing.T, path, section, text string) {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {

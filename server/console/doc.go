@@ -114,11 +114,12 @@
 // What the views read is counted apart: see [server.Apart]. A view shows the replies to its
 // commands, which one stream of /live brings; a command that names the members in another reply
 // is one of its queries. The view of a system, which names, scores and deadlines choose, follows
-// all its keys. Where the server refuses the stream, where a reply has more than 1 MB, and where
-// a cursor or a zoom chooses what is read, a view reads again when /events?changes= reports a
-// change, at most about ten times a second. The timeline and the folder read each second,
-// because time moves their members. A tree of up to 20 000 keys asks for their number each
-// second, and reads the names again when it has changed, one of up to 500 in any case. The
+// all its keys. Time moves members of the timeline and groups of the folder, because the bounds
+// of their queries move; the page draws them again each second. Where the server refuses the
+// stream, where a view has more than 100 queries or a reply of more than 1 MB, and where a cursor
+// chooses what is read, as in a set or a hash of more than a page, a view reads again when
+// /events?changes= reports a change, at most about ten times a second. A tree of up to 20 000 keys
+// asks for their number each second, and reads the names again when it has changed, one of up to 500 in any case. The
 // overview reads /log every five seconds. Large values are read in pages of about 1 MB, and the
 // tree keeps at most 200 000 names. A page that reads does so once more when its stream has
 // begun, because a change may have come between.

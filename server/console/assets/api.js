@@ -183,22 +183,27 @@ const query = (args) => args.map((v) => (/^[\w.:@+-]+$/.test(v) ? v : '"' + (v i
 const byte = (b) => '\\x' + b.toString(16).padStart(2, '0');
 const result = (v) => (Array.isArray(v) ? v.map(result) : stringField(v));
 
-// follow calls show with the replies to commands: now, and when one differs. commands(replies) returns them, and after them
-// those that need replies to the first ones; the replies to these may be missing at first. One stream of live queries
-// brings them. Where the server refuses it, or has no such query, the commands run again after each change of their keys.
-// Without commands, show is called after each change of the key. It returns functions that ask for other commands, read
-// where no stream tells of changes, and close.
+// follow calls show with the replies to commands: now, and when one differs. commands(replies, reading) returns them, and
+// after them those that need the replies to the ones before, which may be missing at first. One stream of live queries
+// brings the replies. Where the server refuses it, or a command is no query, the commands run again after each change of
+// their keys: then reading is true. It returns functions that ask for other commands, read where no stream brings the
+// replies, and close.
 export function follow(key, commands, show, status) {
 	const known = new Map();
-	let asked = '', reading = !commands, closed = false, timer = 0, stop = () => {};
+	let asked = '', refused = false, reading = false, closed = false, timer = 0, stop = () => {};
+	// A cursor means nothing once the data has changed, so that no query has one.
+	const noQueries = (all) => refused || all.length > 100 || all.some(([name]) => name.endsWith('SCAN'));
 	const read = throttle(async () => {
 		const replies = [];
+		let all;
 		try {
-			for (let all; commands && (all = commands(replies)).length > replies.length; ) replies.push(...await pipeline(all.slice(replies.length)));
+			while ((all = commands(replies, true)).length > replies.length) replies.push(...await pipeline(all.slice(replies.length)));
 		} catch (e) {
-			replies.splice(0, Infinity, ...commands([]).map(() => e));
+			replies.splice(0, Infinity, ...(all = commands([], true)).map(() => e));
 		}
-		if (!closed) show(replies);
+		if (closed || !reading) return;
+		show(replies);
+		if (!noQueries(all) && !noQueries(commands([]))) ask();
 	}, 80);
 	const open = (name, path, params, on) => {
 		if (name === asked) return;
@@ -207,15 +212,20 @@ export function follow(key, commands, show, status) {
 		stop = stream(path, { ...params, db: state.db }, { ...on, state: (...how) => name === asked && !closed && on.state(...how) });
 	};
 	const fallBack = () => {
-		reading = true;
+		refused = true;
 		ask();
 	};
 	const ask = () => {
 		clearTimeout(timer);
 		timer = 0;
 		if (closed) return;
-		const first = commands?.([]) || [['', key]];
-		if (reading ||= first.some(([name]) => name.endsWith('SCAN'))) {
+		const replies = (all) => all.map((one) => known.get(query(one))), first = commands([]);
+		let all, next = first;
+		do next = commands(replies((all = next)));
+		while (next.length > all.length);
+		all = next;
+		if ((reading = noQueries(all))) {
+			known.clear();
 			const keys = [...new Map(first.map(([name, k, second]) => (name === 'XINFO' ? second : k)).map((k) => [id(k), k])).values()];
 			open('changes ' + keys.map(id), 'events', { changes: keys }, { message: read, state: (on, reason) => {
 				status(on, reason);
@@ -223,18 +233,17 @@ export function follow(key, commands, show, status) {
 			} });
 			return read();
 		}
-		const names = (all) => all.map(query), replies = (all) => names(all).map((name) => known.get(name));
-		const all = commands(replies(first)), q = names(all);
+		const q = all.map(query);
 		for (const name of known.keys()) if (!q.includes(name)) known.delete(name);
 		open(q.join('\n'), 'live', { q }, {
-			state: (on, reason, refused) => (refused ? fallBack() : status(on, reason)),
+			state: (on, reason, no) => (no ? fallBack() : status(on, reason)),
 			message: ({ query, result: value, error }) => {
 				if (error?.includes('exceeds')) return fallBack(); // the size of a reply
 				known.set(q[query], error === undefined ? result(value) : new CommandError(error));
 				timer ||= setTimeout(ask, 10); // after the replies to the other queries
 			},
 		});
-		if (!replies(first).includes(undefined)) show(replies(all));
+		if (!replies(all).slice(0, first.length).includes(undefined)) show(replies(all));
 	};
 	ask();
 	return { ask, read: () => reading && read(), close: () => {

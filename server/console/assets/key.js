@@ -99,10 +99,12 @@ export async function openKey(box, key, view, nav) {
 		dot.classList.toggle('on', on);
 		if (on || reason) fill(notice, reason ? h('div', { class: 'notice' }, reason, button('Read again', () => self.live.read())) : '');
 	};
-	// A view follows the replies to its commands, beside those that tell of another deadline, length or type of the key; or,
-	// without commands, the changes of the key.
+	// A view follows the replies to its commands, beside those that tell of another deadline, length or type of the key.
 	const head = [['TYPE', key], ['PEXPIRETIME', key], ...(length[facts.type] ? [[length[facts.type], key]] : [])];
-	const context = { key, edit, type: facts.type, facts: () => facts, go: nav.go, follow: (commands, show) => (self.live = follow(key, commands && ((r) => [...head, ...commands(r.slice(head.length))]), (r) => {
+	const context = { key, edit, type: facts.type, facts: () => facts, go: nav.go, follow: (commands, show) => (self.live = follow(key, (r, reading) => {
+		if (head[2] && typeof r[2] === 'number') facts.length = r[2]; // by which a view chooses a command
+		return [...head, ...commands(r.slice(head.length), reading)];
+	}, (r) => {
 		refresh();
 		show(r.slice(head.length));
 	}, status)) };

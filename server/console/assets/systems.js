@@ -1,10 +1,10 @@
 // The four systems of the event patterns, as views of a sorted set: live events, timeboxes, a folder, a waiting list.
 
-import { fill, h, scrolls, throttle } from './dom.js';
+import { fill, h, scrolls } from './dom.js';
 import { CommandError, now, ok, pipeline } from './api.js';
 import { Bin, brief, count, duration, score as number, show } from './text.js';
-import { addButton, byMember, drain, endsOf, names, readEnds, scored, timeUnit, unitOf } from './zset.js';
-import { failed, table } from './values.js';
+import { addButton, drain, endsOf, instant, outermost, readEnds, scored, unitOf } from './zset.js';
+import { byMember, failed, names, table } from './values.js';
 
 const rows = 200;
 
@@ -72,16 +72,19 @@ async function read(commands) {
 	return replies;
 }
 
+// unitOfAll returns the unit of the scores, of which the lowest and the highest are known.
+const unitOfAll = ([low, high]) => (low?.length && high?.length && unitOf(scored(low)[0][1], scored(high)[0][1])) || 1000;
+
 // liveEvents shows the newest events with their age and the time until they expire.
 export function liveEvents(box, ctx) {
 	let moving = [];
 	const out = h('div');
-	const endOf = byMember(), unitOfAll = (low, list) => (low?.length && list?.length && unitOf(scored(low)[0][1], scored(list)[0][1])) || 1000;
+	const endOf = byMember();
 	const commands = ([, low, list]) => [['ZCARD', ctx.key], ['ZRANGE', ctx.key, 0, 0, 'WITHSCORES'], ['ZRANGE', ctx.key, 0, rows - 1, 'REV', 'WITHSCORES'],
-		...(list ? [60, 1800, 86400].map((s) => ['ZCOUNT', ctx.key, `${unitOfAll(low, list) === 1 ? '@nowms' : '@now'}-${s}s`, '+inf']) : []), ...readEnds(ctx.key, names(list))];
+		...(list ? [60, 1800, 86400].map((s) => ['ZCOUNT', ctx.key, `${unitOfAll([low, list]) === 1 ? '@nowms' : '@now'}-${s}s`, '+inf']) : []), ...readEnds(ctx.key, names(list))];
 	const draw = ([all, low, newest, ...more]) => {
 		if (newest instanceof CommandError) return failed(out)(newest);
-		const list = scored(newest), unit = unitOfAll(low, newest), counts = more.slice(0, 3), ends = list.map(endOf(names(newest), more.slice(3)));
+		const list = scored(newest), unit = unitOfAll([low, newest]), counts = more.slice(0, 3), ends = list.map(endOf(names(newest), more.slice(3)));
 		const longest = Math.max(1000, ...ends.map((e) => e - now()));
 		moving = [];
 		fill(out, h('div', { class: 'facts' }, [['Live events', all], ['Last minute', counts[0]], ['Last 30 minutes', counts[1]], ['Last 24 hours', counts[2]]].map(([name, n]) => h('div', {}, h('small', {}, name), h('b', {}, count(ok(n, 0) ?? 0))))),
@@ -129,43 +132,64 @@ export function timeboxes(box, ctx) {
 // event, the details are sets, and there are no leases.
 export function folder(box, ctx) {
 	const out = h('div', { class: 'lanes' }), name = show(ctx.key, 1e6), details = 'details ' + name, written = 'written ' + name;
-	let known = written in kept;
-	const draw = throttle(async () => {
-		try {
-			const unit = (await timeUnit(ctx.key)) || 1000, t = now() / unit, delay = (kept.delay * 1000) / unit;
-			if (!known) {
-				const names = (await read([['ZRANGE', ctx.key, 0, 9]]))[0].flatMap((m) => (m instanceof Bin ? [] : prefixes(name).map((d) => [d, m])));
-				const types = await pipeline(names.map(([d, m]) => ['TYPE', d + m])), i = types.findIndex((one) => one === 'zset' || one === 'set');
-				if (i >= 0) {
-					known = true;
-					kept[details] = names[i][0];
-					kept[written] = types[i] === 'set';
-					options();
-				}
+	let known = written in kept, last = null;
+	// In milliseconds from the present: before which a group is due, and before which one waits.
+	const bounds = () => [kept[written] ? -kept.delay * 1000 : 0, kept[written] ? 0 : kept.delay * 1000];
+	const members = (r) => [3, 5, 7].flatMap((i) => scored(r[i])).map(([m]) => m).filter((m) => typeof m === 'string');
+	const probes = (list) => list.slice(0, 10).flatMap((m) => prefixes(name).map((d) => [d, d + m]));
+	const commands = (r, reading) => {
+		const list = outermost(ctx.key), unit = unitOfAll(r);
+		if (r.length < 2 || r.slice(0, 2).includes(undefined)) return list;
+		const [due, wait] = bounds().map((ms) => instant(unit, ms, reading));
+		for (const [low, high] of [['-inf', due], ['(' + due, wait], ['(' + wait, '+inf']]) list.push(['ZCOUNT', ctx.key, low, high], ['ZRANGE', ctx.key, low, high, 'BYSCORE', 'LIMIT', 0, 50, 'WITHSCORES']);
+		const all = members(r);
+		if (!known) return [...list, ...probes(all).map(([, key]) => ['TYPE', key])];
+		if (!kept[details]) return list;
+		// The details of most groups are of one kind; the others are read by the other command.
+		const [kind, other] = kept[written] ? ['SCARD', 'ZCARD'] : ['ZCARD', 'SCARD'], sizes = (name, of) => of.map((m) => [name, kept[details] + m]);
+		return [...list, ...sizes(kind, all), ...sizes(other, all.filter((_, i) => r[8 + i] instanceof CommandError))];
+	};
+	const draw = (r) => {
+		const bad = r.slice(0, 8).find((one) => one instanceof CommandError);
+		if (bad) return failed(out)(bad);
+		const all = members(r);
+		if (!known) {
+			const keys = probes(all), i = r.slice(8).findIndex((one) => one === 'zset' || one === 'set');
+			if (i >= 0 && keys[i]) {
+				known = true;
+				kept[details] = keys[i][0];
+				kept[written] = r[8 + i] === 'set';
+				options();
+				setTimeout(() => live.ask());
 			}
-			const shift = kept[written] ? delay : 0, due = t - shift, wait = due + delay;
-			const lanes = [['Due', '-inf', number(due), (s) => duration((due - s) * unit) + ' late'], ['Pending', '(' + number(due), number(wait), (s) => 'in ' + duration((s - due) * unit)], ['Leased', '(' + number(wait), '+inf', (s) => 'lease ends in ' + duration((s - t) * unit)]];
-			const replies = await read(lanes.flatMap(([, low, high]) => [['ZCOUNT', ctx.key, low, high], ['ZRANGE', ctx.key, low, high, 'BYSCORE', 'LIMIT', 0, 50, 'WITHSCORES']]));
-			const members = [1, 3, 5].flatMap((i) => replies[i].map(([m]) => m)).filter((m) => typeof m === 'string');
-			const named = kept[details] ? members.map((m) => kept[details] + m) : [], types = await pipeline(named.map((k) => ['TYPE', k]));
-			const sizes = await pipeline(named.map((k, i) => [types[i] === 'zset' ? 'ZCARD' : types[i] === 'set' ? 'SCARD' : 'EXISTS', k]));
-			const counts = new Map(members.map((m, i) => [m, types[i] === 'zset' || types[i] === 'set' ? ok(sizes[i], 0) : 0]));
-			fill(out, lanes.map(([title, , , note], i) => h('section', { class: 'lane', 'aria-label': title }, h('header', {}, h('span', {}, title), h('b', {}, count(replies[2 * i]))),
-				h('ul', {}, replies[2 * i + 1].map(([m, s]) => line(null, m, note(s), counts.get(m) ? h('small', {}, count(counts.get(m)) + ' events') : null))))));
-		} catch (e) {
-			failed(out)(e);
 		}
-	}, 100);
+		const others = r.slice(8 + all.length).values();
+		if (r.slice(0, 8).every((one) => one !== undefined) && r.length > 7) last = { r, unit: unitOfAll(r), counts: new Map(known ? all.map((m, i) => [m, r[8 + i] instanceof CommandError ? ok(others.next().value, 0) : r[8 + i]]) : []) };
+		paint();
+	};
+	const paint = () => {
+		if (!last) return;
+		const { r, unit, counts } = last, [due] = bounds(), t = now();
+		const lanes = [['Due', (s) => duration(Math.max(0, t + due - s * unit)) + ' late'], ['Pending', (s) => 'in ' + duration(Math.max(0, s * unit - t - due))], ['Leased', (s) => 'lease ends in ' + duration(Math.max(0, s * unit - t))]];
+		fill(out, lanes.map(([title, note], i) => h('section', { class: 'lane', 'aria-label': title }, h('header', {}, h('span', {}, title), h('b', {}, count(r[2 + 2 * i]))),
+			h('ul', {}, scored(r[3 + 2 * i]).map(([m, s]) => line(null, m, note(s), counts.get(m) ? h('small', {}, count(counts.get(m)) + ' events') : null))))));
+	};
+	const changed = () => live.ask();
 	const bar = h('div', { class: 'options' });
-	const options = () => fill(bar, option('delay', 'Delay of a group in seconds', 5, draw), option(details, 'Prefix of details', 'details:', draw),
+	const options = () => fill(bar, option('delay', 'Delay of a group in seconds', 5, changed), option(details, 'Prefix of details', 'details:', changed),
 		h('label', {}, 'Scores are ', h('select', { onchange: (e) => {
-			kept[written] = known = !!e.target.value;
-			draw();
+			kept[written] = !!e.target.value;
+			known = true;
+			changed();
 		} }, h('option', { value: '' }, 'times when groups are due, or ends of leases'), h('option', { value: 1, selected: kept[written] }, 'times of last events'))));
 	options();
 	fill(box, bar, out);
-	ctx.follow(null, draw);
-	const timer = setInterval(() => document.hidden || draw(), 1000); // time moves groups between the lanes
+	const live = ctx.follow(commands, draw);
+	const timer = setInterval(() => {
+		if (document.hidden) return;
+		paint();
+		live.read(); // time moves groups between the lanes
+	}, 1000);
 	return () => clearInterval(timer);
 }
 
@@ -175,20 +199,20 @@ export function waitingList(box, ctx) {
 	let moving = [];
 	const out = h('div', { class: 'lanes' }), p = parts(ctx.key), name = show(ctx.key, 1e6), hash = 'room ' + name, checks = 'checkin ' + name, queue = p.line || ctx.key;
 	const endOf = byMember(), places = () => Math.max(1, Math.min(1000, kept.places));
-	// With a hash, the room is read in steps; without one, the first in line are in the room.
-	const split = ([, all, first]) => {
-		const room = kept[hash], list = scored(all);
-		return room ? [(first?.[1] || []).slice(0, rows).map((m) => [m]), list.slice(0, rows)] : [list.slice(0, places()), list.slice(places())];
+	// A hash is the room; without one, the first in line are in it.
+	const split = (r) => {
+		const room = kept[hash], list = scored(r[1]), first = ok(r[4], null) || [];
+		return room ? [(Array.isArray(first[1]) ? first[1] : first).slice(0, rows).map((m) => [m]), list.slice(0, rows)] : [list.slice(0, places()), list.slice(places())];
 	};
 	const commands = (r) => {
 		const room = kept[hash], members = names(split(r).flat());
-		return [['ZCARD', queue], ['ZRANGE', queue, 0, (room ? 0 : places()) + rows - 1, 'WITHSCORES'], ...(room ? [['HSCAN', room, 0, 'COUNT', rows, 'NOVALUES'], ['HLEN', room], ['ZCARD', kept[checks] || queue]] : []),
+		return [['ZCARD', queue], ['ZRANGE', queue, 0, (room ? 0 : places()) + rows - 1, 'WITHSCORES'], ...(room ? [['HLEN', room], ['ZCARD', kept[checks] || queue], ...(r[2] === undefined ? [] : r[2] > 1000 ? [['HSCAN', room, 0, 'COUNT', rows, 'NOVALUES']] : [['HKEYS', room]])] : []),
 			...(!room ? readEnds(queue, members) : kept[checks] && members.length ? [['ZMSCORE', kept[checks], ...members]] : [])];
 	};
 	const draw = (r) => {
 		const room = kept[hash], bad = r.find((one) => one instanceof CommandError);
 		if (bad) return failed(out)(bad);
-		const [inside, list] = split(r), [all] = r, taken = room ? r[3] : inside.length;
+		const [inside, list] = split(r), [all] = r, taken = room ? r[2] : inside.length;
 		const members = [...inside, ...list], times = members.map(endOf(names(members), r.slice(room ? 5 : 2))), [ends, seen] = room ? [[], times] : [times, []];
 		const longest = Math.max(1000, ...ends.map((e) => e - now()));
 		moving = [];

@@ -1,8 +1,8 @@
 // Values of strings, lists, sets, hashes and streams, each read in pages by its own cursor.
 
-import { $, button, fill, h, scrolls, throttle } from './dom.js';
-import { CommandError, now, ok, pairs, pipeline, run } from './api.js';
-import { Bin, count, duration, hexdump, moment, multiline, pretty, same, show, size } from './text.js';
+import { $, button, fill, h, scrolls } from './dom.js';
+import { CommandError, now, ok, pairs, run } from './api.js';
+import { Bin, count, duration, hexdump, id, moment, multiline, pretty, same, show, size } from './text.js';
 import { tell } from './dialog.js';
 
 const page = 100, pageBytes = 1000000, chunk = 16384;
@@ -43,6 +43,22 @@ export async function expiry({ key, edit }, title, prefix, words) {
 	});
 }
 
+// latest returns the deadlines of members that the replies of commands have, in milliseconds since 1970; -1 for none.
+export const latest = (members, ...replies) => members.map((_, i) => Math.max(...replies.map((r) => ok(r, [])?.[i] ?? -1), -1));
+
+// byMember returns a function of names and of the replies with their deadlines, which returns that from a member, or a
+// field, to its deadline. While a reply is missing, the deadlines are those before.
+export function byMember() {
+	let ends = new Map();
+	return (members, replies) => {
+		if (!replies.includes(undefined)) ends = new Map(latest(members, ...replies).map((end, i) => [id(members[i]), end]));
+		return ([m]) => ends.get(id(m)) ?? -1;
+	};
+}
+
+// names returns the members of a reply, sorted: one that moves changes no query that names it.
+export const names = (reply) => (Array.isArray(reply) ? reply.map(([m]) => m).sort() : []);
+
 export const failed = (box) => (e) => fill(box, h('p', { class: 'error', role: 'alert' }, e.message));
 
 export function string(box, ctx) {
@@ -72,46 +88,51 @@ export function string(box, ctx) {
 	const live = ctx.follow(() => [['STRLEN', ctx.key], ['GETRANGE', ctx.key, offset, offset + chunk - 1]], draw);
 }
 
-// cursorPages shows what a SCAN command of one key returns: pages forward, and back to the first.
-function cursorPages(box, ctx, { command, extra = [], fields, head, row, add }) {
-	let cursor = '0', next = '0', match = '', busy = false;
-	const body = scrolls('Elements'), where = h('span', { class: 'muted' });
-	const draw = throttle(async () => {
-		busy = true;
-		try {
-			let got = [], c = cursor, turns = 0;
-			const wanted = pageOf(ctx.facts());
-			do {
-				const reply = await run(command, ctx.key, c, ...(match ? ['MATCH', match] : []), 'COUNT', wanted, ...extra);
-				c = reply[0];
-				got = got.concat(fields ? pairs(reply[1]) : reply[1].map((m) => [m]));
-			} while (c !== '0' && got.length < (match ? 20 : 1) && ++turns < 50);
-			next = c;
-			fill(body, got.length ? table(head, await row(got), 'Content of the key') : h('div', { class: 'empty' }, match ? 'Nothing matches so far.' : 'Nothing here.'));
-			where.textContent = next === '0' ? (cursor === '0' ? '' : 'last page') : 'there is more';
-			forward.disabled = next === '0';
-			first.disabled = cursor === '0';
-		} catch (e) {
-			failed(body)(e);
-		}
-		busy = false;
-	}, 150);
-	const forward = button('Next ›', () => {
-		cursor = next;
-		if (!busy) draw();
-	});
-	const first = button('« First', () => {
-		cursor = '0';
-		draw();
-	});
+// elements shows the elements of a key: all of a key that has no more than a page, which are the reply to one command,
+// and otherwise what a SCAN command returns: pages forward, and back to the first.
+function elements(box, ctx, { all, scan, fields, head, row, add }) {
+	let cursor = '0', next = '0', match = '';
+	const body = scrolls('Elements'), where = h('span', { class: 'muted' }), endOf = byMember();
+	// Whatever replies are there, parse returns the commands that lead to a page, its elements, and the cursor after it.
+	const parse = (r) => {
+		const list = [], got = [], n = pageOf(ctx.facts()), whole = cursor === '0' && !match && ctx.facts().length <= n;
+		let after = cursor;
+		do {
+			list.push(whole && after === '0' ? [all, ctx.key] : [scan, ctx.key, after, ...(match ? ['MATCH', match] : []), 'COUNT', n]);
+			const reply = r[list.length - 1];
+			if (!Array.isArray(reply)) return { list, error: reply };
+			const scanned = Array.isArray(reply[1]) && !Array.isArray(reply[0]); // a cursor and elements
+			got.push(...(fields ? pairs(scanned ? reply[1] : reply) : (scanned ? reply[1] : reply).map((m) => [m])));
+			after = scanned ? reply[0] : '0';
+		} while (after !== '0' && got.length < (match ? 20 : 1) && list.length < 50);
+		return { list, got, after };
+	};
+	const draw = (r) => {
+		const { list, got, after, error } = parse(r);
+		if (error) return failed(body)(error);
+		if (!got) return;
+		next = after;
+		const end = endOf(names(got), r.slice(list.length));
+		fill(body, got.length ? table(head, got.map((one) => row(one, end(one))), 'Content of the key') : h('div', { class: 'empty' }, match ? 'Nothing matches so far.' : 'Nothing here.'));
+		where.textContent = next === '0' ? (cursor === '0' ? '' : 'last page') : 'there is more';
+		forward.disabled = next === '0';
+		first.disabled = cursor === '0';
+	};
+	const move = (to) => {
+		cursor = to;
+		live.ask();
+	};
+	const forward = button('Next ›', () => move(next)), first = button('« First', () => move('0'));
 	const search = h('input', { type: 'search', placeholder: 'Find: part or pattern', 'aria-label': 'Find', onchange: (e) => {
 		const p = e.target.value;
 		match = p === '' || /[*?[]/.test(p) ? p : `*${p}*`;
-		cursor = '0';
-		draw();
+		move('0');
 	} });
 	fill(box, h('div', { class: 'pager' }, search, first, forward, where, h('span', { class: 'grow' }), button('Add …', add)), body);
-	ctx.follow(null, draw);
+	const live = ctx.follow((r) => {
+		const { list, got } = parse(r);
+		return fields && got?.length ? [...list, ['HPEXPIRETIME', ctx.key, 'FIELDS', got.length, ...names(got)]] : list;
+	}, draw);
 }
 
 export function hash(box, ctx) {
@@ -119,21 +140,18 @@ export function hash(box, ctx) {
 		conditions: ({ field }) => [[['HGET', ctx.key, field], null]], build: (v) => ['HSET', ctx.key, v.field, v.value] });
 	const set = (field, was) => ctx.edit({ title: 'Change the field ' + show(field, 60), fields: [{ name: 'value', label: 'Value', type: 'area', value: was }],
 		conditions: [[['HGET', ctx.key, field], was]], build: ({ value }) => (same(value, was) ? [] : ['HSETEX', ctx.key, 'KEEPTTL', 'FIELDS', 1, field, value]) });
-	cursorPages(box, ctx, {
-		command: 'HSCAN', fields: true, head: ['Field', 'Value', 'Expires', ''], add,
-		row: async (list) => {
-			const left = ok((await pipeline([['HPTTL', ctx.key, 'FIELDS', list.length, ...list.map(([f]) => f)]]))[0], []);
-			return list.map(([f, v], i) => h('tr', {}, h('td', { class: 'mono' }, cell(f)), h('td', { class: 'value' }, cell(v)), h('td', { class: 'n' }, left?.[i] >= 0 ? duration(left[i]) : ''),
-				tools(['Edit', () => set(f, v)], ['TTL', () => expiry(ctx, 'Time to live of the field ' + show(f, 60), 'H', ['FIELDS', 1, f])],
-					['Delete', () => ctx.edit({ title: 'Delete the field?', danger: true, verb: 'Delete', conditions: [[['HGET', ctx.key, f], v]], build: () => ['HDEL', ctx.key, f] })])));
-		},
+	elements(box, ctx, {
+		all: 'HGETALL', scan: 'HSCAN', fields: true, head: ['Field', 'Value', 'Expires', ''], add,
+		row: ([f, v], end) => h('tr', {}, h('td', { class: 'mono' }, cell(f)), h('td', { class: 'value' }, cell(v)), h('td', { class: 'n' }, end > 0 ? duration(Math.max(0, end - now())) : ''),
+			tools(['Edit', () => set(f, v)], ['TTL', () => expiry(ctx, 'Time to live of the field ' + show(f, 60), 'H', ['FIELDS', 1, f])],
+				['Delete', () => ctx.edit({ title: 'Delete the field?', danger: true, verb: 'Delete', conditions: [[['HGET', ctx.key, f], v]], build: () => ['HDEL', ctx.key, f] })])),
 	});
 }
 
 export function set(box, ctx) {
-	cursorPages(box, ctx, {
-		command: 'SSCAN', head: ['Member', ''], add: () => ctx.edit({ title: 'Add a member', fields: [{ name: 'm', label: 'Member' }], refused: (r) => r === 0 && 'It is a member already.', build: ({ m }) => ['SADD', ctx.key, m] }),
-		row: async (list) => list.map(([m]) => h('tr', {}, h('td', { class: 'value' }, cell(m)), tools(['Remove', () => ctx.edit({ title: 'Remove the member?', danger: true, verb: 'Remove', conditions: [[['SISMEMBER', ctx.key, m], 1]], build: () => ['SREM', ctx.key, m] })]))),
+	elements(box, ctx, {
+		all: 'SMEMBERS', scan: 'SSCAN', head: ['Member', ''], add: () => ctx.edit({ title: 'Add a member', fields: [{ name: 'm', label: 'Member' }], refused: (r) => r === 0 && 'It is a member already.', build: ({ m }) => ['SADD', ctx.key, m] }),
+		row: ([m]) => h('tr', {}, h('td', { class: 'value' }, cell(m)), tools(['Remove', () => ctx.edit({ title: 'Remove the member?', danger: true, verb: 'Remove', conditions: [[['SISMEMBER', ctx.key, m], 1]], build: () => ['SREM', ctx.key, m] })])),
 	});
 }
 
@@ -186,6 +204,6 @@ export function stream(box, ctx) {
 }
 
 export function other(box, ctx) {
-	ctx.follow(null, () => {});
+	ctx.follow(() => [], () => {});
 	fill(box, h('p', { class: 'muted' }, 'The prompt shows values of this type.'));
 }

@@ -1,9 +1,9 @@
 // Sorted sets as a leaderboard, on an axis of time, and by the deadlines of their members.
 
-import { button, fill, h, scrolls, throttle } from './dom.js';
+import { button, debounce, fill, h, scrolls } from './dom.js';
 import { CommandError, now, ok, pairs, pipeline, run } from './api.js';
 import { Bin, clock, count, brief, day, duration, id, moment, score as number, show } from './text.js';
-import { cell, expiry, failed, pageOf, table, tools } from './values.js';
+import { byMember, cell, expiry, failed, latest, names, pageOf, table, tools } from './values.js';
 
 // unitOf returns how many milliseconds a score of a time counts: 1000 for seconds, 1 for milliseconds, 0 if both
 // scores cannot be times between 1990 and 2100.
@@ -12,37 +12,24 @@ export function unitOf(low, high) {
 	return within(1000) ? 1000 : within(1) ? 1 : 0;
 }
 
-export async function timeUnit(key) {
-	const [low, high] = await pipeline([['ZRANGE', key, 0, 0, 'WITHSCORES'], ['ZRANGE', key, -1, -1, 'WITHSCORES']]);
-	if (low instanceof CommandError || !low.length) return 0;
-	return unitOf(low[0][1], high[0][1]);
-}
+// outermost returns the commands that read the members with the lowest and the highest score.
+export const outermost = (key) => [0, -1].map((i) => ['ZRANGE', key, i, i, 'WITHSCORES']);
+
+// instant returns the score of a time, in milliseconds from the present: one that moves with it, or, where commands run
+// again, perhaps on a server that has none, one that does not.
+export const instant = (unit, ms, still) => (still ? number((now() + ms) / unit) : `@now${unit === 1 ? 'ms' : ''}${ms < 0 ? '-' : '+'}${Math.abs(Math.round(ms))}ms`);
 
 // endsOf returns the deadlines of members in milliseconds since 1970, -1 for none: those that the server keeps, or that
 // the functions for Redis keep in a sorted set beside the key.
 export const endsOf = async (key, members) => latest(members, ...await pipeline(readEnds(key, members)));
 
-// readEnds returns the commands that read the deadlines of members, and latest what their replies say.
+// readEnds returns the commands that read the deadlines of members.
 export function readEnds(key, members) {
 	if (!members.length) return [];
 	const name = key instanceof Bin ? '' : key, tagged = /^[^{]*\{[^}]+\}/.test(name);
 	const beside = 'zsetd:deadlines:' + (tagged ? (/^:*\{.*\}$/.test(name) ? ':' : '') + name : '{' + name + '}');
 	return [deadlinesOf(key, members), ['ZMSCORE', beside, ...members]];
 }
-const latest = (members, ...replies) => members.map((_, i) => Math.max(...replies.map((r) => ok(r, [])?.[i] ?? -1), -1));
-
-// byMember returns a function of names and of the replies to readEnds for them, which returns that from a member to its
-// deadline. While a reply is missing, the deadlines are those before.
-export function byMember() {
-	let ends = new Map();
-	return (members, replies) => {
-		if (!replies.includes(undefined)) ends = new Map(latest(members, ...replies).map((end, i) => [id(members[i]), end]));
-		return ([m]) => ends.get(id(m)) ?? -1;
-	};
-}
-
-// names returns the members of a reply, sorted: one that moves changes no query that names it.
-export const names = (reply) => scored(reply).map(([m]) => m).sort();
 
 export const deadlinesOf = (key, members) => ['ZPEXPIRETIME', key, 'MEMBERS', members.length, ...members];
 
@@ -146,74 +133,94 @@ const steps = [1, 5, 10, 50, 100, 500, 1e3, 2e3, 5e3, 15e3, 30e3, 6e4, 3e5, 9e5,
 
 export function timeline(box, ctx) {
 	const W = () => Math.max(280, svg.clientWidth || 800), H = 200, base = 172;
-	let unit = 1000, from = 0, to = 1, all = [0, 1], ready = false, drag = null, sliding = 0;
+	let unit = 1000, from = 0, to = 1, all = [], drag = null, sliding = 0, seen = null; // seen has the replies for the window, and when it began where
 	const svg = h('svg', { class: 'timeline', preserveAspectRatio: 'none', role: 'img', tabindex: 0, 'aria-label': 'Members on the axis of time' });
 	const due = h('div', { class: 'lane' }), next = h('div', { class: 'lane' }), hint = h('span', { class: 'muted' });
 	const units = h('select', { 'aria-label': 'Scores are', onchange: (e) => {
 		unit = Number(e.target.value);
-		fit().then(draw);
+		whole();
 	} }, h('option', { value: 1000 }, 'seconds since 1970'), h('option', { value: 1 }, 'milliseconds since 1970'), h('option', { value: 0 }, 'numbers'));
 	const x = (s) => ((s - from) / (to - from)) * W();
 	const at = () => now() / (unit || 1);
 
-	async function fit() {
-		const [low, high] = await pipeline([['ZRANGE', ctx.key, 0, 0, 'WITHSCORES'], ['ZRANGE', ctx.key, -1, -1, 'WITHSCORES']]);
-		if (low instanceof CommandError) throw low;
-		if (!low.length) return;
-		all = [low[0][1], high[0][1]].map((s) => Math.max(-1e300, Math.min(1e300, s)));
-		if (!ready) {
-			unit = unitOf(...all) || (Math.abs(all[0]) < 1e8 ? 0 : 1000);
-			units.value = unit;
-		}
-		ready = true;
-		const second = unit ? 1000 / unit : 1;
-		if (unit) all = [Math.min(all[0], at() - 5 * second), Math.max(all[1], at() + 5 * second)];
-		const pad = (all[1] - all[0]) * 0.04 || 1;
-		[from, to] = [all[0] - pad, all[1] + pad];
-	}
+	// fit makes the window that of all members. It stays one when a member outside of it arrives.
+	const fit = () => {
+		const second = unit ? 1000 / unit : 1, low = unit ? Math.min(all[0], at() - 5 * second) : all[0], high = unit ? Math.max(all[1], at() + 5 * second) : all[1];
+		const pad = (high - low) * 0.04 || 1;
+		[from, to] = [low - pad, high + pad];
+	};
 
-	const draw = throttle(async () => {
-		if (!ready) return;
-		try {
-			const bins = Math.max(20, Math.min(160, Math.round(W() / 8))), wide = (to - from) / bins, t = at(), edge = (i) => number(from + i * wide);
-			const head = [['ZCOUNT', ctx.key, number(from), number(to)], ['ZCARD', ctx.key]];
-			if (unit) head.push(['ZCOUNT', ctx.key, '-inf', number(t)], ['ZRANGE', ctx.key, number(t), '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 8, 'WITHSCORES'], ['ZRANGE', ctx.key, '(' + number(t), '+inf', 'BYSCORE', 'LIMIT', 0, 8, 'WITHSCORES'], ['ZRANGE', ctx.key, 0, 7, 'WITHSCORES']);
-			const [inside, card, past, , coming, oldest] = await pipeline(head);
-			if (inside instanceof CommandError) throw inside;
-			const few = inside <= 300 && pageOf(ctx.facts()) > 50;
-			let marks;
-			if (few) {
-				const list = await run('ZRANGE', ctx.key, number(from), number(to), 'BYSCORE', 'LIMIT', 0, 300, 'WITHSCORES');
-				const lanes = [], named = list.length <= 40, tall = named ? 14 : 12;
-				marks = list.map(([m, s]) => {
-					const name = named ? show(m, 18).slice(0, 20) : '', wide = 12 + name.length * 7;
-					let lane = lanes.findIndex((end) => end < x(s) - 6);
-					if (lane < 0) lane = lanes.length < 11 ? lanes.length : Math.floor(Math.abs(Math.sin(s)) * 11);
-					lanes[lane] = x(s) + wide;
-					const y = base - 10 - lane * tall;
-					return [h('circle', { class: 'dot' + (unit && s <= t ? ' due' : ''), cx: x(s), cy: y, r: 4.5, 'data-id': rowId(m) }, h('title', {}, show(m, 200) + '\n' + label(s))),
-						name && h('text', { class: 'label', x: x(s) + 8, y: y + 4 }, name)];
-				});
-			} else {
-				const counts = await pipeline(Array.from({ length: bins }, (_, i) => ['ZCOUNT', ctx.key, edge(i), '(' + edge(i + 1)]));
-				const high = Math.max(1, ...counts);
-				marks = counts.map((n, i) => n && h('rect', { class: unit && from + (i + 0.5) * wide <= t ? 'due' : 'bar1', x: (i * W()) / bins + 0.5, width: W() / bins - 1, y: base - (n / high) * (base - 34), height: (n / high) * (base - 34) }, h('title', {}, `${count(n)} from ${label(from + i * wide)}`)));
-			}
-			svg.setAttribute('viewBox', `0 0 ${W()} ${H}`);
-			const line = unit && t > from && t < to;
-			fill(svg, unit && t > from ? h('rect', { class: 'dueback', x: 0, y: 0, width: Math.min(W(), x(t)), height: base }) : null, ticks(), marks,
-				line ? [h('line', { class: 'now', x1: x(t), x2: x(t), y1: 0, y2: base }), h('text', { class: 'nowtext', x: x(t) + 5, y: 14 }, 'now')] : null);
-			svg.setAttribute('aria-label', `${count(inside)} members from ${label(from)} to ${label(to)}` + (unit ? `; ${count(past)} are due` : ''));
-			hint.textContent = `${count(inside)} of ${count(card)} in sight` + (few ? '' : ', counted in ' + bins + ' parts');
-			due.hidden = next.hidden = !unit;
-			if (unit) {
-				fill(due, h('header', {}, h('span', {}, 'Due, or past'), h('b', {}, count(past))), h('ul', {}, (past ? oldest : []).filter(([, s]) => s <= t).map(([m, s]) => h('li', {}, h('span', { class: 'name' }, show(m, 100)), h('small', {}, duration((t - s) * unit) + ' ago')))));
-				fill(next, h('header', {}, h('span', {}, 'Next'), h('b', {}, count(card - past))), h('ul', {}, coming.map(([m, s]) => h('li', {}, h('span', { class: 'name' }, show(m, 100)), h('small', {}, 'in ' + duration((s - t) * unit))))));
-			}
-		} catch (e) {
-			failed(due)(e);
+	const bins = () => Math.max(20, Math.min(80, Math.round(W() / 12))); // a stream has at most 100 queries
+	const isFew = (inside) => inside <= 300 && pageOf(ctx.facts()) > 50;
+	const commands = ([low, high, inside], reading) => {
+		const list = outermost(ctx.key);
+		if (!all.length) return list;
+		const n = bins(), edge = (i) => (sliding ? instant(unit, (i / n - 0.5) * 2 * sliding * unit, reading) : number(from + (i * (to - from)) / n));
+		list.push(['ZCOUNT', ctx.key, edge(0), edge(n)]);
+		const present = instant(unit, 0, reading);
+		if (unit) list.push(['ZCOUNT', ctx.key, '-inf', present], ['ZRANGE', ctx.key, '(' + present, '+inf', 'BYSCORE', 'LIMIT', 0, 8, 'WITHSCORES'], ['ZRANGE', ctx.key, 0, 7, 'WITHSCORES']);
+		if (typeof inside !== 'number') return list;
+		if (isFew(inside)) return [...list, ['ZRANGE', ctx.key, edge(0), edge(n), 'BYSCORE', 'LIMIT', 0, 300, 'WITHSCORES']];
+		return [...list, ...Array.from({ length: n }, (_, i) => ['ZCOUNT', ctx.key, edge(i), '(' + edge(i + 1)])];
+	};
+	const draw = ([low, high, inside, ...more]) => {
+		const bad = [low, high, inside, ...more].find((one) => one instanceof CommandError);
+		if (bad) return failed(due)(bad);
+		const ends = [low, high].map((one) => Math.max(-1e300, Math.min(1e300, scored(one)[0]?.[1])));
+		if (low.length && high.length && String(ends) !== String(all)) {
+			const follows = from <= all[0] && to >= all[1];
+			if (!all.length) units.value = unit = unitOf(...ends) || (Math.abs(ends[0]) < 1e8 ? 0 : 1000);
+			const first = !all.length;
+			all = ends;
+			if (first || follows) fit();
+			return ask();
 		}
-	}, 90);
+		slide();
+		const [past, coming, oldest] = unit ? more.splice(0, 3) : [];
+		if (inside !== undefined && !more.includes(undefined)) seen = { inside, past, coming: scored(coming), oldest: scored(oldest), few: Array.isArray(more[0]), marks: Array.isArray(more[0]) ? scored(more[0]) : more, from, to, t: sliding && at() };
+		paint();
+	};
+	const paint = () => {
+		if (!seen) return;
+		const { inside, past, coming, oldest, few } = seen, t = at(), n = seen.marks.length;
+		let marks;
+		if (few) {
+			const list = seen.marks;
+			const lanes = [], named = list.length <= 40, tall = named ? 14 : 12;
+			marks = list.map(([m, s]) => {
+				const name = named ? show(m, 18).slice(0, 20) : '', wide = 12 + name.length * 7;
+				let lane = lanes.findIndex((end) => end < x(s) - 6);
+				if (lane < 0) lane = lanes.length < 11 ? lanes.length : Math.floor(Math.abs(Math.sin(s)) * 11);
+				lanes[lane] = x(s) + wide;
+				const y = base - 10 - lane * tall;
+				return [h('circle', { class: 'dot' + (unit && s <= t ? ' due' : ''), cx: x(s), cy: y, r: 4.5, 'data-id': rowId(m) }, h('title', {}, show(m, 200) + '\n' + label(s))),
+					name && h('text', { class: 'label', x: x(s) + 8, y: y + 4 }, name)];
+			});
+		} else {
+			const high = Math.max(1, ...seen.marks), begin = seen.from + (seen.t && t - seen.t), wide = (seen.to - seen.from) / n;
+			marks = seen.marks.map((one, i) => {
+				const s = begin + i * wide, tall = (one / high) * (base - 34);
+				return one && h('rect', { class: unit && s + wide / 2 <= t ? 'due' : 'bar1', x: x(s) + 0.5, width: Math.max(1, x(s + wide) - x(s) - 1), y: base - tall, height: tall }, h('title', {}, `${count(one)} from ${label(s)}`));
+			});
+		}
+		svg.setAttribute('viewBox', `0 0 ${W()} ${H}`);
+		const line = unit && t > from && t < to, card = ctx.facts().length;
+		fill(svg, unit && t > from ? h('rect', { class: 'dueback', x: 0, y: 0, width: Math.min(W(), x(t)), height: base }) : null, ticks(), marks,
+			line ? [h('line', { class: 'now', x1: x(t), x2: x(t), y1: 0, y2: base }), h('text', { class: 'nowtext', x: x(t) + 5, y: 14 }, 'now')] : null);
+		svg.setAttribute('aria-label', `${count(inside)} members from ${label(from)} to ${label(to)}` + (unit ? `; ${count(past)} are due` : ''));
+		hint.textContent = `${count(inside)} of ${count(card)} in sight` + (few ? '' : ', counted in ' + n + ' parts');
+		due.hidden = next.hidden = !unit;
+		if (unit) {
+			fill(due, h('header', {}, h('span', {}, 'Due, or past'), h('b', {}, count(past))), h('ul', {}, (past ? oldest : []).filter(([, s]) => s <= t).map(([m, s]) => h('li', {}, h('span', { class: 'name' }, show(m, 100)), h('small', {}, duration((t - s) * unit) + ' ago')))));
+			fill(next, h('header', {}, h('span', {}, 'Next'), h('b', {}, count(card - past))), h('ul', {}, coming.map(([m, s]) => h('li', {}, h('span', { class: 'name' }, show(m, 100)), h('small', {}, 'in ' + duration(Math.max(0, s - t) * unit))))));
+		}
+	};
+	// The marks move with the window at once. Other commands are asked for when it stands still.
+	const ask = debounce(() => live.ask(), 80);
+	const moved = () => {
+		paint();
+		ask();
+	};
 
 	const label = (s) => (unit ? moment(s * unit) : number(s));
 	function ticks() {
@@ -238,14 +245,14 @@ export function timeline(box, ctx) {
 		const middle = from + (to - from) * around, wide = Math.max((to - from) * factor, unit ? 10 / unit : 1e-6);
 		from = middle - wide * around;
 		to = from + wide;
-		draw();
+		moved();
 	};
 	const pan = (part) => {
 		sliding = 0;
 		const by = (to - from) * part;
 		from += by;
 		to += by;
-		draw();
+		moved();
 	};
 	svg.addEventListener('wheel', (e) => {
 		e.preventDefault();
@@ -271,31 +278,25 @@ export function timeline(box, ctx) {
 	});
 	function whole() {
 		sliding = 0;
-		fit().then(draw, failed(due));
+		if (all.length) fit();
+		moved();
 	}
 	const around = (ms) => button(ms.label, () => {
 		sliding = ms.ms / (unit || 1) / 2;
 		slide();
-		draw();
+		moved();
 	}, { class: 'small' });
 	fill(box, h('div', { class: 'pager' }, units, button('+', () => zoom(0.6), { 'aria-label': 'Zoom in' }), button('−', () => zoom(1.6), { 'aria-label': 'Zoom out' }), button('All', whole), h('span', { class: 'muted' }, 'around now:'), [{ ms: 6e4, label: '1 min' }, { ms: 36e5, label: '1 h' }, { ms: 864e5, label: '1 d' }].map(around), hint, h('span', { class: 'grow' }), addButton(ctx)),
 		svg, h('div', { class: 'columns lanes' }, due, next));
-	let follow = false;
-	ctx.follow(null, async () => {
-		// A view of the whole set stays one when a member outside of it arrives.
-		const [low, high] = all;
-		follow = from <= low && to >= high;
-		if (follow) await fit().catch(() => {});
-		draw();
-	});
-	whole();
+	const live = ctx.follow(commands, draw);
 	// The line of the present moves, and members come due.
 	const timer = setInterval(() => {
 		if (!unit || document.hidden) return;
 		slide();
-		draw();
+		paint();
+		live.read();
 	}, 1000);
-	const resized = new ResizeObserver(() => draw());
+	const resized = new ResizeObserver(moved);
 	resized.observe(svg);
 	return () => {
 		clearInterval(timer);
@@ -317,33 +318,36 @@ export function drain(end, longest) {
 	return e;
 }
 
-// draining shows a page of members or fields with bars, by the deadline where all fit a page of 1000.
-function draining(box, ctx, read) {
+// draining shows a page of members or fields with bars, by the deadline where all fit a page of 1000. commands(replies,
+// from, step, whole) returns those that read a page, and page(replies, from) what it has; next is where the page after it begins.
+function draining(box, ctx, commands, page) {
 	let from = 0, bars = [];
 	const body = scrolls('Members'), where = h('span', { class: 'muted' });
+	const whole = () => ctx.facts().length <= 1000 && pageOf(ctx.facts()) >= 50, step = () => (whole() ? 1000 : pageOf(ctx.facts()));
 	let longest = 1;
-	const draw = throttle(async () => {
-		try {
-			const { list, all, next, step } = await read(from);
-			const left = list.map(([, end]) => end - now()).filter((n) => n > 0);
-			longest = Math.max(1000, ...left, left.length ? Math.min(longest, Math.max(...left) * 2) : 0);
-			if (list.length === all) list.sort((a, b) => (a[1] > 0 ? a[1] : Infinity) - (b[1] > 0 ? b[1] : Infinity));
-			bars = [];
-			move(body, () => fill(body, list.length ? table(['Member', 'Left', 'Expires', ...(ctx.type === 'zset' ? [''] : [])], list.map(([m, end, score]) => {
-				const bar = drain(end, longest), text = h('td', { class: 'n' });
-				bars.push([bar, text, end]);
-				return h('tr', { 'data-id': rowId(m) }, h('td', { class: 'value' }, cell(m)), h('td', { class: 'drains' }, bar), text, ctx.type === 'zset' ? memberTools(ctx, m, score) : null);
-			}), 'Deadlines') : h('div', { class: 'empty' }, 'Empty.')));
-			tick();
-			const expiring = list.filter(([, end]) => end > 0).length;
-			where.textContent = `${count(expiring)} of ${count(list.length)} ${list.length === all ? '' : 'on this page '}expire` + (list.length === all ? ', the soonest first' : ` · ${count(from)} to ${count(from + list.length)} of ${count(all)}`);
-			pager.hidden = list.length >= all && !from;
-			forward.onclick = () => next !== null && ((from = next), draw());
-			back.onclick = () => ((from = Math.max(0, from - step)), draw());
-		} catch (e) {
-			failed(body)(e);
-		}
-	}, 90);
+	const draw = (r) => {
+		if (r[0] instanceof CommandError) return failed(body)(r[0]);
+		const all = ctx.facts().length, { list, next } = page(r, from, step());
+		const left = list.map(([, end]) => end - now()).filter((n) => n > 0);
+		longest = Math.max(1000, ...left, left.length ? Math.min(longest, Math.max(...left) * 2) : 0);
+		if (list.length === all) list.sort((a, b) => (a[1] > 0 ? a[1] : Infinity) - (b[1] > 0 ? b[1] : Infinity));
+		bars = [];
+		move(body, () => fill(body, list.length ? table(['Member', 'Left', 'Expires', ...(ctx.type === 'zset' ? [''] : [])], list.map(([m, end, score]) => {
+			const bar = drain(end, longest), text = h('td', { class: 'n' });
+			bars.push([bar, text, end]);
+			return h('tr', { 'data-id': rowId(m) }, h('td', { class: 'value' }, cell(m)), h('td', { class: 'drains' }, bar), text, ctx.type === 'zset' ? memberTools(ctx, m, score) : null);
+		}), 'Deadlines') : h('div', { class: 'empty' }, 'Empty.')));
+		tick();
+		const expiring = list.filter(([, end]) => end > 0).length;
+		where.textContent = `${count(expiring)} of ${count(list.length)} ${list.length === all ? '' : 'on this page '}expire` + (list.length === all ? ', the soonest first' : ` · ${count(from)} to ${count(from + list.length)} of ${count(all)}`);
+		pager.hidden = list.length >= all && !from;
+		forward.onclick = () => next !== null && go(next);
+		back.onclick = () => go(Math.max(0, from - step()));
+	};
+	const go = (to) => {
+		from = to;
+		live.ask();
+	};
 	const tick = () => {
 		for (const [bar, text, end] of bars) {
 			const left = bar.tick();
@@ -353,28 +357,28 @@ function draining(box, ctx, read) {
 	const forward = h('button', { type: 'button' }, 'Next ›'), back = h('button', { type: 'button' }, '‹ Previous');
 	const pager = h('span', {}, back, ' ', forward);
 	fill(box, h('div', { class: 'pager' }, pager, where, h('span', { class: 'grow' }), ctx.type === 'zset' ? addButton(ctx) : null), body);
-	ctx.follow(null, draw);
+	const live = ctx.follow((r) => commands(r, from, step(), whole()), draw);
 	const timer = setInterval(() => document.hidden || tick(), 250);
 	return () => clearInterval(timer);
 }
 
-export const deadlines = (box, ctx) => draining(box, ctx, async (from) => {
-	const step = ctx.facts().length <= 1000 && pageOf(ctx.facts()) >= 50 ? 1000 : pageOf(ctx.facts());
-	const [all, list] = await pipeline([['ZCARD', ctx.key], ['ZRANGE', ctx.key, from, from + step - 1, 'WITHSCORES']]);
-	if (list instanceof CommandError) throw list;
-	const ends = list.length ? await run(...deadlinesOf(ctx.key, list.map(([m]) => m))) : [];
-	return { list: list.map(([m, s], i) => [m, ends[i], s]).filter(([, end]) => end !== -2), all, step, next: from + step < all ? from + step : null };
-});
+export const deadlines = (box, ctx) => {
+	const endOf = byMember();
+	return draining(box, ctx, ([list], from, step) => [['ZRANGE', ctx.key, from, from + step - 1, 'WITHSCORES'], ...(list?.length ? [deadlinesOf(ctx.key, names(list))] : [])], ([list, ...ends], from, step) => {
+		const end = endOf(names(list), ends);
+		return { list: scored(list).map(([m, s]) => [m, end([m]), s]), next: from + step < ctx.facts().length ? from + step : null };
+	});
+};
 
 export const fieldDeadlines = (box, ctx) => {
-	const cursors = new Map([[0, '0']]);
-	return draining(box, ctx, async (from) => {
-		const step = pageOf(ctx.facts());
-		const [all, reply] = await pipeline([['HLEN', ctx.key], ['HSCAN', ctx.key, cursors.get(from) || '0', 'COUNT', step, 'NOVALUES']]);
-		if (reply instanceof CommandError) throw reply;
-		const fields = reply[1];
-		cursors.set(from + step, reply[0]);
-		const ends = fields.length ? await run('HPEXPIRETIME', ctx.key, 'FIELDS', fields.length, ...fields) : [];
-		return { list: fields.map((f, i) => [f, ends[i]]), all, step, next: reply[0] === '0' ? null : from + step };
+	const cursors = new Map([[0, '0']]), endOf = byMember();
+	const fields = (reply) => (Array.isArray(reply) ? (Array.isArray(reply[1]) ? reply[1] : reply).map((f) => [f]) : []);
+	return draining(box, ctx, ([reply], from, step, whole) => {
+		const list = names(fields(reply));
+		return [whole && !from ? ['HKEYS', ctx.key] : ['HSCAN', ctx.key, cursors.get(from) || '0', 'COUNT', step, 'NOVALUES'], ...(list.length ? [['HPEXPIRETIME', ctx.key, 'FIELDS', list.length, ...list]] : [])];
+	}, ([reply, ...ends], from, step) => {
+		const list = fields(reply), end = endOf(names(list), ends), cursor = Array.isArray(reply[1]) ? reply[0] : '0';
+		cursors.set(from + step, cursor);
+		return { list: list.map(([f]) => [f, end([f])]), next: cursor === '0' ? null : from + step };
 	});
 };

@@ -280,6 +280,76 @@ func testFollows(t *testing.T, open func(...string) *page) {
 	p.srv.Must("RPUSH", "list", "two")
 	p.shows("#detail tbody", "two")
 
+	p.srv.Must("SADD", "set", "one")
+	follows("set", "SMEMBERS set")
+	p.srv.Must("SADD", "set", "two")
+	p.shows("#detail tbody", "two")
+	p.srv.Must("HSET", "hash", "b", 1, "a", 2)
+	follows("hash", "HPEXPIRETIME hash FIELDS 2 a b")
+	p.srv.Must("HSET", "hash", "a", "three")
+	p.shows("#detail tbody", "three")
+	p.srv.Must("HEXPIRE", "hash", 100000, "FIELDS", 1, "a")
+	p.shows("#detail tbody", "1d 3h")
+
+	follows("game&view=deadlines", "ZPEXPIRETIME game MEMBERS 2 ann")
+	p.shows("#detail .pager", "1 of 2 expire")
+	p.srv.Must("ZADD", "game", 4, "carl")
+	p.shows("#detail .pager", "1 of 3 expire")
+	p.srv.Must("ZEXPIRE", "game", 100, "MEMBERS", 1, "carl")
+	p.shows("#detail tbody tr:first-child", "carl")
+	follows("hash&view=deadlines", "HPEXPIRETIME hash FIELDS 2 a b")
+	p.srv.Must("HPERSIST", "hash", "FIELDS", 1, "a")
+	p.shows("#detail .pager", "0 of 2 expire")
+
+	// The clock of the server moves a member between the lists: the page asks for nothing.
+	p.srv.Must("ZADD", "jobs", "@now-50s", "job1", "@now+500s", "job2")
+	follows("jobs&view=timeline", `ZRANGE jobs "(@now+0ms" +inf BYSCORE LIMIT 0 8 WITHSCORES`)
+	p.shows("#detail .lane:first-child b", "1")
+	p.srv.Must("ZADD", "jobs", "@now+5h", "job3")
+	p.shows("#detail .lane:last-child", "job3")
+	p.is(`document.querySelectorAll('.timeline .dot').length === 3`) // the view of the whole set is wider
+	p.srv.Advance(600e9)
+	p.shows("#detail .lane:first-child b", "2")
+	p.srv.Must("EVAL", `for i = 1, 500 do redis.call('ZADD', 'many', i, i) end`, 0)
+	follows("many&view=timeline", "ZCOUNT many ")
+	p.shows("#detail .pager", "500 of 500 in sight, counted")
+	p.is(`document.querySelectorAll('.timeline rect.bar1').length > 10`)
+	p.srv.Must("ZADD", "many", 100.5, "one more")
+	p.shows("#detail .pager", "501 of 501 in sight")
+
+	// The sizes of the groups are those of other keys. One of them is a set, the others are not.
+	p.srv.Must("ZADD", "details:account_1", 1, "likes")
+	p.srv.Must("SADD", "details:account_2", "likes")
+	p.srv.Must("ZADD", "due", "@now-1s", "account_1", "@now+500s", "account_2")
+	follows("due&view=folder", "ZCARD details:account_1")
+	p.shows(".lane:nth-child(1)", "1 events")
+	p.shows(".lane:nth-child(3)", "1 events")
+	p.srv.Must("ZADD", "details:account_1", 1, "shares")
+	p.shows(".lane:nth-child(1)", "2 events")
+	p.srv.Must("ZADD", "due", "@now+2s", "account_3")
+	p.shows(".lane:nth-child(2)", "account_3")
+	p.srv.Advance(10e9)
+	p.shows(".lane:nth-child(1)", "account_3")
+
+	p.srv.Must("HSET", "lobby:participants", "ann", 1)
+	p.srv.Must("ZADD", "lobby:waiting", 1, "ben")
+	follows("lobby:waiting&view=line", "HKEYS lobby:participants")
+	p.srv.Must("HSET", "lobby:participants", "carl", 1)
+	p.shows(".lane:nth-child(1)", "carl")
+
+	// A cursor chooses what is shown of a large set: that is no query. It is one when the set is smaller.
+	p.srv.Must("EVAL", `for i = 1, 1000 do redis.call('SADD', 'large', 'm' .. i) end`, 0)
+	p.visit("keys?key=large")
+	p.shows("#detail .pager", "there is more")
+	p.until("no query is left, and the page is live", func() bool {
+		return fmt.Sprint(p.srv.Must("PUBSUB", "CHANNELS", "__query@*")) == "[]" && p.text("#detail .livedot") == "live"
+	})
+	p.srv.Must("SPOP", "large", 990)
+	p.is(`document.querySelectorAll('#detail tbody tr').length === 10`)
+	p.until("the set is a query", func() bool {
+		return strings.Contains(fmt.Sprint(p.srv.Must("PUBSUB", "CHANNELS", "__query@*")), "SMEMBERS large")
+	})
+
 	// The names of these members are too long for a query.
 	for i := range 10 {
 		p.srv.Must("ZADD", "long", i, fmt.Sprint(i, strings.Repeat("m", 10_000)))

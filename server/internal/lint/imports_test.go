@@ -290,6 +290,16 @@ func packages() []pkg {
 			"it has only tests",
 		},
 		{
+			"server/internal/differential", "random commands, and real servers to compare with, for tests",
+			"",
+			"it has only tests",
+		},
+		{
+			"server/internal/lua/differential", "random programs of Lua, and real servers to compare with, for tests",
+			"",
+			"it has only tests",
+		},
+		{
 			"server/internal/simulation", "servers in a simulated network and time, for tests",
 			"",
 			"it has only tests",
