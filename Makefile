@@ -42,8 +42,8 @@ profile: ## write cmd/zsetd/default.pgo, the CPU profile under the works of make
 gotest = $(GO) run $(GOTESTSUM) --format testname $(summary) --raw-command -- $(GO) test -json
 
 check: ## run the core tests, which install nothing: sorted set, values, file, protocol, commands on data, engine, program, documents, transcripts; a minute or two once compiled
-	@$(GO) test ./cmd/... ./protocol/... ./snapshot/... ./zset/... ./server/internal/base/... ./server/internal/values/... ./server/internal/transcript \
-		./server/internal/commands/admin ./server/internal/commands/data ./server/internal/commands/pubsub ./server/internal/engine ./server/internal/lint
+	@$(GO) test ./cmd/... ./protocol/... ./snapshot/... ./zset/... ./server/internal/base/... ./server/internal/values/... ./server/internal/tests/transcript \
+		./server/internal/commands/admin ./server/internal/commands/data ./server/internal/commands/pubsub ./server/internal/engine ./server/internal/tests/lint
 	@$(GO) test ./server -run '^(TestTranscripts|TestDo[A-Z].*|Test.*Document|Example.*)$$'
 
 test: summary = --hide-summary=skipped
@@ -64,7 +64,7 @@ faults: ## run the tests that measure time and memory; they want a machine that 
 # A test that cannot have another result in these two runs leaves itself out: see server/servertest/rerun.
 test-net: export GOFLAGS += -tags=zsetd_net
 test-net: ## run the tests with the transport that Linux does not use for plain sockets, and others for all
-	$(gotest) -timeout 40m ./cmd/... ./server ./server/internal/differential ./server/internal/lua/differential ./server/internal/commands/... ./server/internal/engine/... ./server/internal/peers/...
+	$(gotest) -timeout 40m ./cmd/... ./server ./server/internal/tests/differential ./server/internal/lua/differential ./server/internal/commands/... ./server/internal/engine/... ./server/internal/peers/...
 	cd server/e2e && $(gotest) .
 
 # Only the race detector needs cgo.
@@ -74,7 +74,7 @@ race: export CGO_ENABLED = 1
 # With -race the compiler also checks conversions and arithmetic of unsafe pointers
 # (-d=checkptr).
 race: ## run the tests that start goroutines under the race detector
-	$(gotest) -race -timeout 30m ./cmd/... ./server ./server/internal/differential ./server/internal/lua/differential ./server/archive ./server/console ./server/servertest ./server/internal/commands/... ./server/internal/engine/... ./server/internal/peers/... ./snapshot
+	$(gotest) -race -timeout 30m ./cmd/... ./server ./server/internal/tests/differential ./server/internal/lua/differential ./server/archive ./server/console ./server/servertest ./server/internal/commands/... ./server/internal/engine/... ./server/internal/peers/... ./snapshot
 	$(gotest) -race -run 'Model' ./server/internal/values/keyspace ./zset ./zset/table
 	cd server/e2e && $(gotest) -race -timeout 30m .
 
@@ -96,13 +96,13 @@ bench-compare: ## compare the Go benchmarks with another version's: make bench-c
 
 differential: ## send a million random commands, and programs of Lua, to zsetd and to Redis 8.6; N=n another number, SEED=n repeats a run (CI: N=200000 SEED=1), JUDGE=valkey another server
 	@.ci/redis
-	eval "$$(.ci/judges)" && $(GO) test -p 1 ./server/internal/differential ./server/internal/lua/differential -count 1 -v -timeout 30m -run 'TestDiffer' -differential.n $(or $(N),1000000) -differential.seed $(or $(SEED),0) $(if $(JUDGE),-differential.judge $(JUDGE))
+	eval "$$(.ci/judges)" && $(GO) test -p 1 ./server/internal/tests/differential ./server/internal/lua/differential -count 1 -v -timeout 30m -run 'TestDiffer' -differential.n $(or $(N),1000000) -differential.seed $(or $(SEED),0) $(if $(JUDGE),-differential.judge $(JUDGE))
 
 conformance: build ## run Redis's own test suite against zsetd and Redis; SUITE="valkey-9.1 redis-7.0" chooses others, README=1 writes the tables, FILES="unit/multi ..." chooses
 	@.ci/conformance $(SUITE:%=-suite %) $(if $(ONCE),-once) $(if $(VERBOSE),-v) $(if $(README),-readme) $(FILES)
 
 simulate: ## run a primary, replicas, clients and faults in one process, on a simulated clock and network; SEED=n repeats a run, SEEDS=n takes so many from there on (CI: 6)
-	$(GO) test ./server/internal/simulation -count 1 -timeout 24h -run TestSimulation -seed $(or $(SEED),1) -seeds $(or $(SEEDS),1) $(if $(SEEDS),,-v)
+	$(GO) test ./server/internal/tests/simulation -count 1 -timeout 24h -run TestSimulation -seed $(or $(SEED),1) -seeds $(or $(SEEDS),1) $(if $(SEEDS),,-v)
 
 fuzz: ## run the fuzz targets, each for TIME=1m; TARGET=regexp chooses, PARALLEL=1 leaves the other cores alone
 	@GO='$(GO)' .ci/fuzz $(or $(TIME),1m) '$(or $(TARGET),.)' $(PARALLEL)

@@ -10,7 +10,7 @@ import (
 )
 
 // TestAppendFloatRecorded compares AppendFloat with replies of Redis 8.6.3. The test
-// TestDoublesAsRedis of server/internal/differential asks a server for more.
+// TestDoublesAsRedis of server/internal/tests/differential asks a server for more.
 func TestAppendFloatRecorded(t *testing.T) {
 	for _, s := range strings.Fields(`0 -0 1 -1 0.1 0.5 -2.25 50000.5 12.34 0.001 1.234e-4 0.0012345678 1e-7 0.000001 1.5e-7
 		4.1011447058216774e+8 1732200000.123456 123456789.015625 1986246434119406.3 99999999.999999

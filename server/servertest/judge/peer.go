@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/zsetd/zsetd/server"
-	"github.com/zsetd/zsetd/server/internal/transcript"
+	"github.com/zsetd/zsetd/server/internal/tests/transcript"
 )
 
 // Patience is the time for a reply that must come.

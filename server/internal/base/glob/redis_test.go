@@ -7,7 +7,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
-	"github.com/zsetd/zsetd/server/internal/transcript"
+	"github.com/zsetd/zsetd/server/internal/tests/transcript"
 	"github.com/zsetd/zsetd/server/servertest/rerun"
 
 	"github.com/zsetd/zsetd/server/servertest/judge"

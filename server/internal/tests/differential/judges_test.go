@@ -7,7 +7,7 @@ package differential
 // To record them again, name the servers and pass -judges.record:
 //
 //	ZSETD_JUDGE_REDIS8=/usr/bin/redis-server ZSETD_JUDGE_VALKEY9=/usr/bin/valkey-server \
-//	    go test ./server/internal/differential -run TestJudgesRecorded -judges.record
+//	    go test ./server/internal/tests/differential -run TestJudgesRecorded -judges.record
 
 import (
 	"bufio"
@@ -399,7 +399,7 @@ func TestJudgesDump(t *testing.T) {
 // TestJudgesExport loads exports of what each server has written into that server, and asks
 // the recorded questions; and those for older targets, too.
 func TestJudgesExport(t *testing.T) {
-	library, err := os.ReadFile("../../../cmd/zsetd/zsetd.lua")
+	library, err := os.ReadFile("../../../../cmd/zsetd/zsetd.lua")
 	if err != nil {
 		t.Fatal(err)
 	}

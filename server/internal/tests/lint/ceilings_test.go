@@ -188,7 +188,7 @@ func TestMeasuredApart(t *testing.T) {
 		}
 		return string(b)
 	}
-	makefile := read("../../../Makefile")
+	makefile := read("../../../../Makefile")
 	target := func(name string) string {
 		m := regexp.MustCompile(`(?m)^` + name + `:.*\n((?:\t.*\n)+)`).FindStringSubmatch(makefile)
 		if m == nil {
@@ -207,10 +207,10 @@ func TestMeasuredApart(t *testing.T) {
 	if !strings.Contains(measured, "./faults") || !strings.Contains(measured, "ZSETD_MEASURE=1") {
 		t.Errorf("make faults: %s", measured)
 	}
-	if !strings.Contains(read("../../../.ci/run"), "make faults") {
+	if !strings.Contains(read("../../../../.ci/run"), "make faults") {
 		t.Error(".ci/run does not run make faults")
 	}
-	if !strings.Contains(read("../../e2e/faults/harness_test.go"), `os.Getenv("ZSETD_MEASURE") == ""`) {
+	if !strings.Contains(read("../../../e2e/faults/harness_test.go"), `os.Getenv("ZSETD_MEASURE") == ""`) {
 		t.Error("go test ./... runs the package faults")
 	}
 	files(t, func(name string, content []byte) {

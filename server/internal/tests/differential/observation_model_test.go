@@ -20,7 +20,7 @@ import (
 
 // The long form of TestObservationsModel:
 //
-//	go test ./server/internal/differential -run ObservationsModel -observations.n 100000 -observations.seed 0
+//	go test ./server/internal/tests/differential -run ObservationsModel -observations.n 100000 -observations.seed 0
 var (
 	observationsN    = flag.Int("observations.n", 600, "`number` of random commands that observations follow")
 	observationsSeed = flag.Uint64("observations.seed", 1, "`seed` of the random commands; 0: another each time")

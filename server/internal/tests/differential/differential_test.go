@@ -9,7 +9,7 @@ package differential
 //
 // A mismatch is reported with the shortest history that still shows it.
 //
-//	go test ./server/internal/differential -run TestDifferential -differential.n 200000 -differential.seed 0
+//	go test ./server/internal/tests/differential -run TestDifferential -differential.n 200000 -differential.seed 0
 //
 // A seed other than 0 repeats a run.
 
@@ -29,7 +29,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server"
-	"github.com/zsetd/zsetd/server/internal/transcript"
+	"github.com/zsetd/zsetd/server/internal/tests/transcript"
 
 	"github.com/zsetd/zsetd/server/servertest/judge"
 )

@@ -16,7 +16,7 @@ import (
 
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/peers/replication"
-	"github.com/zsetd/zsetd/server/internal/transcript"
+	"github.com/zsetd/zsetd/server/internal/tests/transcript"
 
 	"github.com/zsetd/zsetd/server/servertest/judge"
 )
@@ -29,7 +29,7 @@ var (
 // TestEffects runs random commands, sends their effects to a real redis-server, and
 // compares all keys of both at intervals.
 //
-//	go test ./server/internal/differential -run TestEffects -effects.n 200000 -effects.seed 0
+//	go test ./server/internal/tests/differential -run TestEffects -effects.n 200000 -effects.seed 0
 func TestEffects(t *testing.T) {
 	real := judge.Start(t, "--databases", "4")
 	srv, err := newSubject(map[string]string{"databases": "4", "busy-reply-threshold": "20", "proto-max-bulk-len": "1mb"})

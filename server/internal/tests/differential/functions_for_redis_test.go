@@ -31,7 +31,7 @@ func TestLibraryForRedis(t *testing.T) {
 	dial := judge.Start(t)
 	redis := judge.NewPeer(dial(), dial())
 	native, here := judge.Own(t, server.Options{}), judge.Own(t, server.Options{})
-	source, err := os.ReadFile("../../../cmd/zsetd/zsetd.lua")
+	source, err := os.ReadFile("../../../../cmd/zsetd/zsetd.lua")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestLibraryForRedis(t *testing.T) {
 // TestLeaving exports a file with deadlines of members for Redis, as commands and as RDB: the
 // functions there read the same deadlines.
 func TestLeaving(t *testing.T) {
-	library, err := os.ReadFile("../../../cmd/zsetd/zsetd.lua")
+	library, err := os.ReadFile("../../../../cmd/zsetd/zsetd.lua")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +307,7 @@ func checkDeadlines(t *testing.T, p *judge.Peer, deadlines map[string]string) {
 func TestLibrarySeparatesKeys(t *testing.T) {
 	dial := judge.Start(t)
 	redis := judge.NewPeer(dial(), dial())
-	source, err := os.ReadFile("../../../cmd/zsetd/zsetd.lua")
+	source, err := os.ReadFile("../../../../cmd/zsetd/zsetd.lua")
 	if err != nil {
 		t.Fatal(err)
 	}

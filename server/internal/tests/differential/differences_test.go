@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/server"
-	"github.com/zsetd/zsetd/server/internal/transcript"
+	"github.com/zsetd/zsetd/server/internal/tests/transcript"
 
 	"github.com/zsetd/zsetd/server/servertest/judge"
 )

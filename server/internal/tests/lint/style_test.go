@@ -21,7 +21,7 @@ import (
 
 // files yields the files of the repository, by their path from its root.
 func files(t *testing.T, yield func(name string, content []byte)) {
-	root := "../../.."
+	root := "../../../.."
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

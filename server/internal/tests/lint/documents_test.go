@@ -13,7 +13,7 @@ import (
 
 // TestReadmeLength checks that README.md can be read in ten minutes.
 func TestReadmeLength(t *testing.T) {
-	b, err := os.ReadFile("../../../README.md")
+	b, err := os.ReadFile("../../../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestLinks(t *testing.T) {
 			target := name
 			if file != "" {
 				target = path.Join(path.Dir(name), file)
-				if _, err := os.Stat(filepath.Join("../../..", filepath.FromSlash(target))); err != nil || strings.HasPrefix(target, "..") {
+				if _, err := os.Stat(filepath.Join("../../../..", filepath.FromSlash(target))); err != nil || strings.HasPrefix(target, "..") {
 					t.Errorf("%s: no file for the link %q", name, link)
 					continue
 				}

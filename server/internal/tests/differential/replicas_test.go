@@ -28,7 +28,7 @@ var (
 // small, so some replicas continue and others receive all data again. After each batch
 // all servers have the same keys and values.
 //
-//	go test ./server/internal/differential -run TestReplicasDifferential -replicas.n 200000 -replicas.seed 0
+//	go test ./server/internal/tests/differential -run TestReplicasDifferential -replicas.n 200000 -replicas.seed 0
 func TestReplicasDifferential(t *testing.T) {
 	seed := *replicasSeed
 	if seed == 0 {

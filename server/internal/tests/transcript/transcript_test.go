@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zsetd/zsetd/server/internal/transcript"
+	"github.com/zsetd/zsetd/server/internal/tests/transcript"
 )
 
 func Example() {
@@ -158,7 +158,7 @@ func again(t *testing.T, text, encoded string) {
 // TestFiles verifies that every transcript is written as it stands in its file, and that each
 // reply in it is the only one with its text.
 func TestFiles(t *testing.T) {
-	files, err := filepath.Glob("../../testdata/*.resp")
+	files, err := filepath.Glob("../../../testdata/*.resp")
 	if err != nil || len(files) < 50 {
 		t.Fatalf("%d transcripts: %v", len(files), err)
 	}

@@ -56,7 +56,7 @@ func packages() []pkg {
 		},
 		{
 			"server/servertest/judge", "real servers for tests, and what they and zsetd answer",
-			"protocol server server/internal/transcript server/servertest/port server/servertest/wait",
+			"protocol server server/internal/tests/transcript server/servertest/port server/servertest/wait",
 			"no package imports it",
 		},
 		{
@@ -285,12 +285,12 @@ func packages() []pkg {
 			"a hash of texts: keys and nodes are above it",
 		},
 		{
-			"server/internal/lint", "the checks of this repository",
+			"server/internal/tests/lint", "the checks of this repository",
 			"",
 			"it has only tests",
 		},
 		{
-			"server/internal/differential", "random commands, and real servers to compare with, for tests",
+			"server/internal/tests/differential", "random commands, and real servers to compare with, for tests",
 			"",
 			"it has only tests",
 		},
@@ -300,12 +300,12 @@ func packages() []pkg {
 			"it has only tests",
 		},
 		{
-			"server/internal/simulation", "servers in a simulated network and time, for tests",
+			"server/internal/tests/simulation", "servers in a simulated network and time, for tests",
 			"",
 			"it has only tests",
 		},
 		{
-			"server/internal/transcript", "files of commands and their replies, for tests",
+			"server/internal/tests/transcript", "files of commands and their replies, for tests",
 			"protocol -net -os -log/slog",
 			"no package imports it",
 		},
@@ -335,7 +335,7 @@ func packages() []pkg {
 func TestImports(t *testing.T) {
 	rerun.Skip(t)
 	cmd := exec.Command("go", "list", "-pgo=off", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...")
-	cmd.Dir = "../../.."
+	cmd.Dir = "../../../.."
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -402,7 +402,7 @@ func TestImportRules(t *testing.T) {
 // TestPackagesDocument checks that the documentation of package server has the map, or writes it
 // there with the flag -rewrite.
 func TestPackagesDocument(t *testing.T) {
-	const file, begin, end = "../../doc.go", "// other programs cannot import", "// Start reading with "
+	const file, begin, end = "../../../doc.go", "// other programs cannot import", "// Start reading with "
 	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -424,7 +424,7 @@ func TestPackagesDocument(t *testing.T) {
 		return
 	}
 	if !*rewrite {
-		t.Fatal("the map of the packages in server/doc.go is another one: go test ./server/internal/lint -run Document -rewrite")
+		t.Fatal("the map of the packages in server/doc.go is another one: go test ./server/internal/tests/lint -run Document -rewrite")
 	}
 	if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 		t.Fatal(err)

@@ -178,7 +178,7 @@ func mayBeFuzzed(argv [][]byte) bool {
 
 // transcriptLines returns the commands of the transcripts, section by section.
 func transcriptLines(t testing.TB) (all []string) {
-	files, err := filepath.Glob("../../testdata/*.resp")
+	files, err := filepath.Glob("../../../testdata/*.resp")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no transcripts: ", err)
 	}

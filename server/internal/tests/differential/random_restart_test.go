@@ -31,7 +31,7 @@ import (
 
 // The long form of TestRandomRestarts:
 //
-//	go test ./server/internal/differential -run RandomRestarts -v -restarts.n 1000 -timeout 60m
+//	go test ./server/internal/tests/differential -run RandomRestarts -v -restarts.n 1000 -timeout 60m
 var (
 	restartsN    = flag.Int("restarts.n", 4, "`number` of restarts between random commands")
 	restartsSeed = flag.Uint64("restarts.seed", 0, "`seed` of the commands between restarts (0: random)")
