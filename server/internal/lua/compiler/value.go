@@ -307,7 +307,7 @@ func (g *generator) prefix(e *expr) (reg int, named naming) {
 		if step.kind == exprIndex {
 			named = g.index(base, reg, named, step, base, step.use)
 		} else {
-			g.invoke(reg, named, step, base, 1, false)
+			g.invoke(reg, named, step, step.list, base, 1, false)
 			named = naming{}
 		}
 		g.free, reg = base, base
@@ -361,13 +361,32 @@ func (g *generator) open(e *expr, want int) {
 // call generates the call that ends a chain of suffixes.
 func (g *generator) call(e *expr, want int, tail bool) {
 	base := g.free
+	if v, named := g.bound(e); !v.IsNil() {
+		g.loadFixed(base, v, e.first.use)
+		g.reserve(1, e.first.use)
+		g.invoke(base, named, e.last, e.last.list.next, base, want, tail)
+		return
+	}
 	reg, named := g.prefix(e)
-	g.invoke(reg, named, e.last, base, want, tail)
+	g.invoke(reg, named, e.last, e.last.list, base, want, tail)
+}
+
+// bound returns the function that stands for the called one with its first argument, if that is a
+// string and [Compiler.Bound] has one, and what errors call it.
+func (g *generator) bound(e *expr) (lua.Value, naming) {
+	if g.Bound == nil || e.last.kind != exprCall || e.last.list == nil || e.last.list.kind != exprString {
+		return lua.Nil, naming{}
+	}
+	v, named, rest := g.fixedPrefix(e, e.last)
+	if v.IsNil() || rest != e.last {
+		return lua.Nil, naming{}
+	}
+	return g.Bound(v, e.last.list.text), named
 }
 
 // invoke calls the function in a register, or a method of the object in it, with
 // the results from the register base on.
-func (g *generator) invoke(reg int, named naming, step *expr, base, want int, tail bool) {
+func (g *generator) invoke(reg int, named naming, step, args *expr, base, want int, tail bool) {
 	if step.kind == exprMethod {
 		g.free = base
 		g.reserve(2, step.first.use)
@@ -378,7 +397,7 @@ func (g *generator) invoke(reg int, named naming, step *expr, base, want int, ta
 		g.note(pc, reg, named)
 		named = naming{lua.Method, g.fieldName(name).name}
 	}
-	n := g.list(step.list)
+	n := g.list(args)
 	if n != multiple {
 		n = g.free - base - 1
 	}

@@ -23,6 +23,11 @@ type State struct {
 	// It returns the value to panic with; nil if the panic is an error of the script.
 	Panicked func(value any) any
 
+	// Bound returns a function of Go that takes the place of one of redis or server in calls with a
+	// given string as the first argument, and takes the arguments after it; nil if there is none. It
+	// is set before Seal.
+	Bound func(f *lua.Function, first string) *lua.Function
+
 	// Running reports that a script runs, other than one that is being loaded: only
 	// then random numbers are available, as in Redis.
 	Running bool
@@ -30,6 +35,8 @@ type State struct {
 	vm       *lua.Machine
 	globals  *lua.Table           // of scripts
 	fixed    map[string]lua.Value // those of them that never change
+	keys     *lua.Table           // KEYS
+	argv     *lua.Table           // ARGV
 	compiler compiler.Compiler
 	random   rand48
 	active   bool                            // something runs, or is compiled
@@ -81,8 +88,8 @@ func Library(entries ...Entry) *lua.Table {
 }
 
 // Seal makes the globals, including redis and Valkey's server, visible to scripts. From then on scripts
-// can change neither the globals nor their contents. If fixed, SetGlobals is never called, and
-// the code of scripts contains values of globals in place of look-ups.
+// can change neither the globals nor their contents. If fixed, KEYS and ARGV exist, SetGlobals is never
+// called, and the code of scripts contains values of globals in place of look-ups.
 func (st *State) Seal(redis, server *lua.Table, fixed bool) {
 	st.globals.SetText(nil, "redis", redis.Value())
 	st.globals.SetText(nil, "server", server.Value())
@@ -101,6 +108,9 @@ func (st *State) Seal(redis, server *lua.Table, fixed bool) {
 	if !fixed {
 		return
 	}
+	st.keys, st.argv = lua.NewTable(0, 0), lua.NewTable(0, 0)
+	st.globals.SetText(nil, "KEYS", st.keys.Value())
+	st.globals.SetText(nil, "ARGV", st.argv.Value())
 	st.fixed = map[string]lua.Value{}
 	for at := 0; ; {
 		k, v, next := st.globals.Entry(at)
@@ -112,6 +122,17 @@ func (st *State) Seal(redis, server *lua.Table, fixed bool) {
 		at = next
 	}
 	st.compiler.Fixed = st.fixedValue
+	if st.Bound != nil {
+		st.compiler.Bound = st.boundValue
+	}
+}
+
+// boundValue is Bound for the compiler.
+func (st *State) boundValue(f lua.Value, first string) lua.Value {
+	if fn := f.Function(); fn != nil {
+		return st.Bound(fn, first).Value()
+	}
+	return lua.Nil
 }
 
 // fixedValue returns the value of a global variable that never changes, or of a field of its
@@ -120,7 +141,7 @@ func (st *State) fixedValue(in lua.Value, name string) lua.Value {
 	if in.IsNil() || in.Table() == st.globals {
 		return st.fixed[name]
 	}
-	if t := in.Table(); t != nil {
+	if t := in.Table(); t != nil && t.ReadOnly {
 		return t.GetText(name)
 	}
 	return lua.Nil
@@ -144,8 +165,28 @@ func missing(c *call) {
 	c.raise("Script attempted to access nonexistent global variable '" + conv.CString(name) + "'")
 }
 
-// SetGlobal sets a global variable, which scripts cannot. It is none that existed in Seal.
-func (st *State) SetGlobal(name string, v lua.Value) { st.globals.SetText(st.vm, name, v) }
+// SetArguments sets the elements of the global variables KEYS and ARGV, after Seal with fixed. Their
+// tables are used again: no script can keep them, as neither globals nor what they refer to can be
+// changed, and what a script creates ends with it.
+func (st *State) SetArguments(keys, argv [][]byte) {
+	st.fill(st.keys, keys)
+	st.fill(st.argv, argv)
+}
+
+// fill makes a table one of strings.
+func (st *State) fill(t *lua.Table, elements [][]byte) {
+	t.Arrange(len(elements))
+	for i, e := range elements {
+		t.SetInt(st.vm, i+1, lua.Bytes(e))
+	}
+}
+
+// Strings returns a table of strings.
+func (st *State) Strings(elements [][]byte) *lua.Table {
+	t := lua.NewTable(0, 0)
+	st.fill(t, elements)
+	return t
+}
 
 // SetGlobals replaces the globals that scripts see, which are read-only, too; nil
 // restores their own. Both are read through the same table, so that functions which were made
