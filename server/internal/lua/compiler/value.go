@@ -120,13 +120,33 @@ func (g *generator) variableInto(e *expr, dst int) {
 	}
 }
 
-// fixed returns the value of a global variable, or of the field of the fixed value in whose
-// name e is, if it never changes.
+// fixed returns the value of a variable, or of the field of the fixed value in whose name e is, if it
+// never changes.
 func (g *generator) fixed(in lua.Value, e *expr) lua.Value {
-	if g.Fixed == nil || !in.IsNil() && e.kind != exprString || in.IsNil() && (e.kind != exprName || e.variable != global) {
-		return lua.Nil
+	switch {
+	case g.Fixed == nil:
+	case !in.IsNil():
+		if e.kind == exprString {
+			return g.Fixed(in, e.text)
+		}
+	case e.kind != exprName:
+	case e.local != nil:
+		return e.local.value
+	default:
+		return g.Fixed(lua.Nil, e.text)
 	}
-	return g.Fixed(in, e.text)
+	return lua.Nil
+}
+
+// fixedWhole returns the value of an expression, if it never changes.
+func (g *generator) fixedWhole(e *expr) lua.Value {
+	if e.kind != exprSuffix {
+		return g.fixed(lua.Nil, e)
+	}
+	if v, _, rest := g.fixedPrefix(e, nil); rest == nil {
+		return v
+	}
+	return lua.Nil
 }
 
 func (g *generator) loadFixed(dst int, v lua.Value, at point) {
@@ -337,7 +357,7 @@ func (g *generator) suffixInto(e *expr, dst int) {
 		g.move(dst, base, e.use)
 		return
 	}
-	if v, _, rest := g.fixedPrefix(e, nil); !v.IsNil() && rest == nil {
+	if v := g.fixedWhole(e); !v.IsNil() {
 		g.loadFixed(dst, v, e.use)
 		return
 	}
