@@ -69,6 +69,17 @@ func (vm *Machine) Where(level int) string {
 	return f.where()
 }
 
+// Position returns the chunk and the line of the function at a level of the stack, as [Error.Source] and
+// [Error.Line] do. ok is false if there is none.
+func (vm *Machine) Position(level int) (source string, line int, ok bool) {
+	f, ok := vm.co.level(level)
+	e := Error{tail: f == nil}
+	if f != nil {
+		e.proto, e.pc = f.fn.Proto, f.pc
+	}
+	return e.Source(), e.Line(), ok
+}
+
 // CalledAs returns by which expression the running function of Go was called: "method", "global", "local",
 // "field" or "upvalue", and its name; "" and "?" if it has none.
 func (vm *Machine) CalledAs() (what, name string) {

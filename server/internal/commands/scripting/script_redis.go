@@ -86,7 +86,7 @@ func (a *api) name() string {
 // ofValkey reports whether errors have the words of Valkey.
 func (a *api) ofValkey() bool { return a.valkey || a.srv.Config.Valkey() }
 
-// seal makes both tables visible to scripts. Scripts have some more entries than functions.
+// seal makes both tables visible to scripts.
 func seal(srv *engine.Engine, state *script.State, eval bool) {
 	redis, server := &api{srv: srv, state: state}, &api{srv: srv, state: state, valkey: true}
 	state.Panicked = func(value any) any { return commandPanic(srv, value) }
@@ -108,27 +108,30 @@ func commandPanic(srv *engine.Engine, value any) any {
 	return &engine.ScriptPanic{Value: value, Stack: debug.Stack(), Command: srv.Scripting.Session.Call.ForLog()}
 }
 
-// library returns the table.
+// library returns the table. Its entries are in the order in which Redis adds them, on which that of
+// pairs depends; scripts have some more than functions.
 func (a *api) library(eval bool) *lua.Table {
 	a.calls = [2]*lua.Function{a.caller(false, nil, nil), a.caller(true, nil, nil)}
-	functions := []script.Entry{
-		{Name: "call", Value: a.calls[1].Value()}, {Name: "pcall", Value: a.calls[0].Value()},
-		script.Function("log", a.log), script.Function("setresp", a.setresp), script.Function("sha1hex", a.sha1hex),
-		script.Function("error_reply", a.errorReply), script.Function("status_reply", a.statusReply),
-		script.Function("set_repl", a.setRepl), script.Function("acl_check_cmd", a.aclCheckCmd),
+	entries := []script.Entry{
+		{Name: "call", Value: a.calls[1].Value()}, {Name: "pcall", Value: a.calls[0].Value()}, script.Function("log", a.log),
 	}
+	entries = append(entries, constants()...)
+	entries = append(entries,
+		script.Function("setresp", a.setresp), script.Function("sha1hex", a.sha1hex), script.Function("error_reply", a.errorReply),
+		script.Function("status_reply", a.statusReply), script.Function("set_repl", a.setRepl),
+	)
+	for i, name := range []string{"REPL_NONE", "REPL_AOF", "REPL_SLAVE", "REPL_REPLICA", "REPL_ALL"} {
+		entries = append(entries, script.Entry{Name: name, Value: lua.Number([]float64{0, 1, 2, 2, 3}[i])})
+	}
+	entries = append(entries, script.Function("acl_check_cmd", a.aclCheckCmd))
 	if eval {
-		functions = append(functions,
+		entries = append(entries,
 			script.Function("breakpoint", func(_ *lua.Machine, args lua.Args) (int, *lua.Error) { return args.Return(lua.False) }), // there is no debugger
 			script.Function("debug", func(*lua.Machine, lua.Args) (int, *lua.Error) { return 0, nil }),
 			script.Function("replicate_commands", func(_ *lua.Machine, args lua.Args) (int, *lua.Error) { return args.Return(lua.True) }),
 		)
 	}
-	functions = append(functions, constants()...)
-	for i, name := range []string{"REPL_NONE", "REPL_AOF", "REPL_SLAVE", "REPL_ALL"} {
-		functions = append(functions, script.Entry{Name: name, Value: lua.Number(float64(i))})
-	}
-	return script.Library(append(functions, script.Entry{Name: "REPL_REPLICA", Value: lua.Number(2)})...)
+	return script.Library(entries...)
 }
 
 // constants returns the constants of redis, which exist also while a library is loaded.

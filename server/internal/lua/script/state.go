@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"strings"
 
 	"github.com/zsetd/zsetd/server/internal/lua"
 	"github.com/zsetd/zsetd/server/internal/lua/compiler"
@@ -37,6 +36,7 @@ type State struct {
 	fixed    map[string]lua.Value // those of them that never change
 	keys     *lua.Table           // KEYS
 	argv     *lua.Table           // ARGV
+	server   lua.Value            // the table that pairs does not visit, or nil
 	compiler compiler.Compiler
 	random   rand48
 	active   bool                            // something runs, or is compiled
@@ -78,9 +78,9 @@ type Entry struct {
 // Function returns an entry that is a function.
 func Function(name string, f lua.GoFunction) Entry { return Entry{name, lua.NewFunction(f).Value()} }
 
-// Library returns a table of entries. Their order is that of pairs where they collide.
+// Library returns a table of entries, which grows with them. The order of pairs depends on theirs.
 func Library(entries ...Entry) *lua.Table {
-	t := lua.NewTable(0, len(entries))
+	t := lua.NewTable(0, 0)
 	for _, e := range entries {
 		t.SetText(nil, e.Name, e.Value)
 	}
@@ -89,10 +89,18 @@ func Library(entries ...Entry) *lua.Table {
 
 // Seal makes the globals, including redis and Valkey's server, visible to scripts. From then on scripts
 // can change neither the globals nor their contents. If fixed, KEYS and ARGV exist, SetGlobals is never
-// called, and the code of scripts contains values of globals in place of look-ups.
+// called, and the code of scripts contains values of globals in place of look-ups; pairs does not visit
+// server, which Redis does not have.
 func (st *State) Seal(redis, server *lua.Table, fixed bool) {
 	st.globals.SetText(nil, "redis", redis.Value())
-	st.globals.SetText(nil, "server", server.Value())
+	redis.ReadOnly, server.ReadOnly = true, true
+	if fixed {
+		st.globals.SetText(nil, "__redis__err__handler", st.function(errorHandler))
+		st.server = server.Value()
+	} else {
+		st.globals.SetText(nil, "server", server.Value())
+	}
+	st.globals.SetText(nil, "debug", lua.Nil)
 	for at := 0; ; {
 		k, v, next := st.globals.Entry(at)
 		if k.IsNil() {
@@ -103,7 +111,6 @@ func (st *State) Seal(redis, server *lua.Table, fixed bool) {
 		}
 		at = next
 	}
-	st.globals.SetText(nil, "_G", st.globals.Value())
 	st.Strict(st.globals)
 	if !fixed {
 		return
@@ -111,7 +118,7 @@ func (st *State) Seal(redis, server *lua.Table, fixed bool) {
 	st.keys, st.argv = lua.NewTable(0, 0), lua.NewTable(0, 0)
 	st.globals.SetText(nil, "KEYS", st.keys.Value())
 	st.globals.SetText(nil, "ARGV", st.argv.Value())
-	st.fixed = map[string]lua.Value{}
+	st.fixed = map[string]lua.Value{"server": st.server}
 	for at := 0; ; {
 		k, v, next := st.globals.Entry(at)
 		if k.IsNil() {
@@ -161,6 +168,10 @@ func missing(c *call) {
 	}
 	if !ok {
 		c.raise("Second argument to luaProtectedTableError must be a string or number")
+	}
+	if name == "server" && !c.server.IsNil() {
+		c.push(c.server)
+		return
 	}
 	c.raise("Script attempted to access nonexistent global variable '" + conv.CString(name) + "'")
 }
@@ -280,10 +291,7 @@ func (st *State) Call(fn *lua.Function, args ...lua.Value) (result lua.Value, fa
 	if err != nil {
 		failed = &Error{Value: err.Value, Known: err.Known}
 		if err.Known {
-			failed.Source, failed.Line = err.Source(), err.Line()
-			if !strings.HasPrefix(failed.Source, "=") && !strings.HasPrefix(failed.Source, "[string ") {
-				failed.Source = "@" + failed.Source
-			}
+			failed.Source, failed.Line = sourceName(err.Source()), err.Line()
 		}
 	}
 	return result, failed
