@@ -34,9 +34,6 @@ func (e *Error) Line() int {
 	return e.proto.line(e.pc)
 }
 
-// line returns the line of the instruction before one.
-func (p *Proto) line(next int32) int { return int(p.Lines[max(next-1, 0)]) }
-
 // where returns the position of a frame, such as "user_script:1: ", or "" for a function of Go.
 func (f *frame) where() string {
 	if f == nil || f.fn.Proto == nil {

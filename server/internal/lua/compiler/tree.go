@@ -183,7 +183,6 @@ type captured struct {
 type function struct {
 	outer    *function
 	line     int32 // 0 for the chunk
-	lastLine int32
 	end      point
 	params   *local
 	fixed    int // parameters without "..."

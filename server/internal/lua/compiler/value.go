@@ -381,10 +381,10 @@ func (g *generator) open(e *expr, want int) {
 // call generates the call that ends a chain of suffixes.
 func (g *generator) call(e *expr, want int, tail bool) {
 	base := g.free
-	if v, named := g.bound(e); !v.IsNil() {
+	if v := g.bound(e); !v.IsNil() {
 		g.loadFixed(base, v, e.first.use)
 		g.reserve(1, e.first.use)
-		g.invoke(base, named, e.last, e.last.list.next, base, want, tail)
+		g.invoke(base, naming{}, e.last, e.last.list.next, base, want, tail)
 		return
 	}
 	reg, named := g.prefix(e)
@@ -392,16 +392,22 @@ func (g *generator) call(e *expr, want int, tail bool) {
 }
 
 // bound returns the function that stands for the called one with its first argument, if that is a
-// string and [Compiler.Bound] has one, and what errors call it.
-func (g *generator) bound(e *expr) (lua.Value, naming) {
+// string and [Compiler.Bound] has one.
+func (g *generator) bound(e *expr) lua.Value {
 	if g.Bound == nil || e.last.kind != exprCall || e.last.list == nil || e.last.list.kind != exprString {
-		return lua.Nil, naming{}
+		return lua.Nil
 	}
-	v, named, rest := g.fixedPrefix(e, e.last)
-	if v.IsNil() || rest != e.last {
-		return lua.Nil, naming{}
+	v := g.fixed(lua.Nil, e.first)
+	for step := e.list; step != e.last; step = step.next {
+		if v.IsNil() || step.kind != exprIndex {
+			return lua.Nil
+		}
+		v = g.fixed(v, step.first)
 	}
-	return g.Bound(v, e.last.list.text), named
+	if v.IsNil() {
+		return lua.Nil
+	}
+	return g.Bound(v, e.last.list.text)
 }
 
 // invoke calls the function in a register, or a method of the object in it, with
