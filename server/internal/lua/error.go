@@ -108,10 +108,8 @@ func (vm *Machine) RaisePlain(msg string) *Error { return vm.Throw(Text(vm.Where
 // Throw returns an error with any value.
 func (vm *Machine) Throw(v Value) *Error { return &Error{Value: v} }
 
-// TypeError returns the error that an operation, such as "call", is not possible with a value.
-func (vm *Machine) TypeError(op string, v Value) *Error { return vm.operandError(op, v, -1) }
-
-// operandError is TypeError for the operand of an instruction in a register, if that is not negative.
+// operandError returns the error that an operation, such as "call", is not possible with a value: the operand of
+// an instruction in a register, if that is not negative.
 func (vm *Machine) operandError(op string, v Value, register int) *Error {
 	kind := v.Kind().String()
 	if register >= 0 {
