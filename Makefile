@@ -80,6 +80,7 @@ race: ## run the tests that start goroutines under the race detector
 
 bench: build ## measure zsetd beside redis-server; SHORT=1 takes two minutes, README=1 writes the tables, WORK="zadd|ping" chooses
 	@.ci/redis
+	@.ci/clients
 	@cd server/e2e && $(GO) run ./bench -zsetd ../../bin/zsetd $(if $(SHORT),-short) $(if $(WORK),-work '$(WORK)') \
 		$(if $(README),-results bench/RESULTS.md -summary ../../README.md -plot bench/bench.svg,-plot ../../bin/bench.svg)
 

@@ -31,6 +31,9 @@
 // one of the same size, or as often as possible in a minute. The peak is the
 // maximum over the whole time.
 //
+// Scripts (scripts.go): EVAL of a new script includes its compilation. EVALSHA, BullMQ runs the script with which
+// BullMQ adds a job, from its package as .ci/clients installs it; without it the work is left out.
+//
 // The floor (floor.go) is a server that only replies to PING: an epoll loop with a read and a
 // write for each request.
 //

@@ -20,7 +20,7 @@ import (
 //	{now}  the number of requests made from the template, by all clients
 //	{old}  {now} minus the number of live events
 //
-// Commands are separated by newlines, words by spaces; {16} is 16 bytes.
+// Commands are separated by newlines, words by spaces; {16} is 16 bytes, {_} a space in a word.
 type template struct {
 	text     string // in RESP
 	commands int
@@ -53,7 +53,7 @@ func parseTemplate(text string, l limits) (*template, error) {
 		words := strings.Fields(command)
 		fmt.Fprintf(&b, "*%d\r\n", len(words))
 		for _, w := range words {
-			w = strings.ReplaceAll(w, "{16}", "0123456789abcdef")
+			w = strings.NewReplacer("{16}", "0123456789abcdef", "{_}", " ").Replace(w)
 			var arg strings.Builder
 			var gaps []placeholder
 			for {

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"crypto/sha1"
 	"fmt"
 	"strconv"
 )
@@ -35,7 +34,7 @@ func works(l limits) []work {
 	// A page keeps its newest events: each addition removes old ones.
 	const live = "ZADD page:{key} {now} event:{now}\nZREMRANGEBYSCORE page:{key} -inf {old}\nZCARD page:{key}"
 	const message = "PUBLISH news {16}{16}"
-	return []work{
+	list := []work{
 		{name: "PING", pipeline: 1, command: "PING"},
 		{name: "PING", pipeline: 16, command: "PING"},
 		zadd(1),
@@ -56,9 +55,9 @@ func works(l limits) []work {
 		{name: "INCR", pipeline: 16, command: "INCR counter:{r/100000}"},
 		{name: "LPUSH", pipeline: 16, command: "LPUSH list {16}", data: noList},
 		{name: "SADD", pipeline: 16, command: "SADD members member:{r/100000}"},
-		{name: "EVALSHA, a loop of 1 000", pipeline: 1, command: "EVALSHA " + digest(loopScript) + " 0", data: scripts},
-		{name: "EVALSHA, ten redis.call", pipeline: 16, command: "EVALSHA " + digest(callsScript) + " 1 counter:{r/100000}", data: scripts},
-		{name: "EVALSHA, cjson", pipeline: 16, command: "EVALSHA " + digest(jsonScript) + " 0", data: scripts},
+	}
+	list = append(list, scriptWorks()...)
+	return append(list, []work{
 		{name: "PUBLISH", pipeline: 16, command: message},
 		{name: "PUBLISH to 1", pipeline: 16, command: message, subscribers: 1},
 		{name: "PUBLISH to 100", pipeline: 16, command: message, subscribers: 100},
@@ -68,7 +67,7 @@ func works(l limits) []work {
 		{name: "ZADD at half load", pipeline: 1, command: "ZADD big {r}.5 member:{r}", data: large, large: true, halfLoadOf: "ZADD, P1"},
 		{name: "ZRANGEBYSCORE at half load", pipeline: 1, command: byScore, data: large, large: true, halfLoadOf: "ZRANGEBYSCORE LIMIT 0 10, P1"},
 		{name: "live events at half load", pipeline: 1, command: live, data: pages, halfLoadOf: "live events, P1"},
-	}
+	}...)
 }
 
 // zadd gives random members of the large set random scores.
@@ -121,24 +120,6 @@ func pages(c *conn, l limits) error {
 	})
 }
 
-const (
-	loopScript  = "local sum = 0 for i = 1, 1000 do if i % 3 == 0 then sum = sum + i * 2 else sum = sum - i end end return sum"
-	callsScript = "for i = 1, 10 do redis.call('INCRBY', KEYS[1], i) end return redis.call('GET', KEYS[1])"
-	jsonScript  = `local d = cjson.decode('{"id":1234,"price":2.5,"tags":["a","b","c"],"ok":true}') d.id = d.id + 1 return cjson.encode(d)`
-)
-
-// scripts loads the scripts.
-func scripts(c *conn, _ limits) error {
-	for _, source := range []string{loopScript, callsScript, jsonScript} {
-		if err := c.do("SCRIPT", "LOAD", source); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func digest(source string) string { return fmt.Sprintf("%x", sha1.Sum([]byte(source))) }
-
 // noList deletes the list, which then grows.
 func noList(c *conn, _ limits) error { return c.do("DEL", "list") }
 
@@ -165,6 +146,7 @@ func shapes(part int64) []shape {
 			b.command("HSET", padded("hash:", i), "field:1", "value:1", "field:2", "value:2", "field:3", "value:3",
 				"field:4", "value:4", "field:5", "value:5")
 		}, "hash:"),
+		scriptsOf(1000 / part),
 	}
 }
 

@@ -36,6 +36,7 @@ type scripting struct {
 	Cache    scriptCache[*EvalScript]
 	Session  *Session
 	Running  *ScriptRun
+	run      ScriptRun // used again for each script that runs
 	Busy     bool      // a script has run for long and lends the lock, only for replies of -BUSY
 	idle     sync.Cond // signaled when the script has ended
 	AllowAll bool      // DEBUG SET-DISABLE-DENY-SCRIPTS
@@ -115,8 +116,9 @@ type ScriptRun struct {
 	Flags    ScriptFlags
 	Watch    ScriptWatch
 	Wrote    bool
-	Calling  bool // runs a command
-	busy     bool // has exceeded the threshold: other clients receive -BUSY
+	Calling  bool              // runs a command
+	Ask      func() *lua.Table // Interrupt
+	busy     bool              // has exceeded the threshold: other clients receive -BUSY
 	Killed   bool
 	memory   ScriptMemory
 	outer    clock.Held // around the script
@@ -147,6 +149,16 @@ func (r *ScriptRun) busyError() string {
 	return ErrBusyFcall
 }
 
+// NewRun returns the run of a script or function, valid until EndScript.
+func (sc *scripting) NewRun(name string, eval, readOnly bool, flags ScriptFlags) *ScriptRun {
+	r := &sc.run
+	if r.Ask == nil {
+		r.Ask = r.Interrupt
+	}
+	*r = ScriptRun{Ask: r.Ask, Name: name, Eval: eval, ReadOnly: readOnly, Flags: flags}
+	return r
+}
+
 // Begin makes r the running script.
 func (sc *scripting) Begin(r *ScriptRun) {
 	if r.Caller.Transaction.execing == 0 {
@@ -165,6 +177,7 @@ func (srv *Engine) EndScript(r *ScriptRun) {
 	if sc.Session != nil && sc.Session.Out.Cap() > MaxKeptReply {
 		sc.Session.Out.Swap(nil)
 	}
+	r.Caller, r.Command = nil, nil // run keeps nothing of a client
 	if r.busy {
 		srv.busyEnded()
 	}
@@ -476,8 +489,14 @@ func (s *Session) workWhileBusy(batch [][][]byte) (done int, out []byte, ending 
 // Call runs a command for the script. failed is the error line, with its code, of a
 // command that is refused; the error is counted.
 func (r *ScriptRun) Call(argv [][]byte) (reply []byte, failed string) {
+	cmd, names := r.Engine.Table.Find(argv)
+	return r.CallCommand(cmd, argv, names)
+}
+
+// CallCommand is Call for a command that is known, or its container, or nil; names is how many of argv
+// are its name.
+func (r *ScriptRun) CallCommand(cmd *Command, argv [][]byte, names int) (reply []byte, failed string) {
 	srv := r.Engine
-	cmd, names := srv.Table.Find(argv)
 	if r.Caller.Call.Observing {
 		return r.observe(cmd, argv, names)
 	}

@@ -34,9 +34,6 @@ func (e *Error) Line() int {
 	return e.proto.line(e.pc)
 }
 
-// line returns the line of the instruction before one.
-func (p *Proto) line(next int32) int { return int(p.Lines[max(next-1, 0)]) }
-
 // where returns the position of a frame, such as "user_script:1: ", or "" for a function of Go.
 func (f *frame) where() string {
 	if f == nil || f.fn.Proto == nil {
@@ -67,6 +64,17 @@ func (c *Coroutine) level(n int) (f *frame, ok bool) {
 func (vm *Machine) Where(level int) string {
 	f, _ := vm.co.level(level)
 	return f.where()
+}
+
+// Position returns the chunk and the line of the function at a level of the stack, as [Error.Source] and
+// [Error.Line] do. ok is false if there is none.
+func (vm *Machine) Position(level int) (source string, line int, ok bool) {
+	f, ok := vm.co.level(level)
+	e := Error{tail: f == nil}
+	if f != nil {
+		e.proto, e.pc = f.fn.Proto, f.pc
+	}
+	return e.Source(), e.Line(), ok
 }
 
 // CalledAs returns by which expression the running function of Go was called: "method", "global", "local",
@@ -100,10 +108,8 @@ func (vm *Machine) RaisePlain(msg string) *Error { return vm.Throw(Text(vm.Where
 // Throw returns an error with any value.
 func (vm *Machine) Throw(v Value) *Error { return &Error{Value: v} }
 
-// TypeError returns the error that an operation, such as "call", is not possible with a value.
-func (vm *Machine) TypeError(op string, v Value) *Error { return vm.operandError(op, v, -1) }
-
-// operandError is TypeError for the operand of an instruction in a register, if that is not negative.
+// operandError returns the error that an operation, such as "call", is not possible with a value: the operand of
+// an instruction in a register, if that is not negative.
 func (vm *Machine) operandError(op string, v Value, register int) *Error {
 	kind := v.Kind().String()
 	if register >= 0 {

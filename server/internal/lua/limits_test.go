@@ -42,20 +42,6 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// Hurry asks at once.
-func TestHurry(t *testing.T) {
-	vm := machine()
-	n := 0
-	vm.Globals.SetText(vm, "hurry", lua.NewFunction(func(vm *lua.Machine, a lua.Args) (int, *lua.Error) {
-		vm.Hurry()
-		return 0, nil
-	}).Value())
-	vm.Interrupt = func() *lua.Error { n++; return nil }
-	if run(t, vm, "for i = 1, 10 do hurry() end"); n != 9 { // after the last one nothing is left to do
-		t.Errorf("%d questions, want 9", n)
-	}
-}
-
 // What a script allocates is counted, so that Interrupt is asked before there is too much.
 func TestMemoryIsCounted(t *testing.T) {
 	for _, source := range []string{

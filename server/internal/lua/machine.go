@@ -1,7 +1,6 @@
 package lua
 
 import (
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/zsetd/zsetd/server/internal/lua/conv"
@@ -14,8 +13,8 @@ type Machine struct {
 	MaxString  int    // bytes of a string that concatenation may make
 
 	// Interrupt is asked at intervals whether the script may continue: after a number of
-	// jumps back and calls, or as much other work (see Tick), and soon after Hurry. An error is
-	// raised, with Fatal set, and cannot be caught. It is nil if nothing is asked.
+	// jumps back and calls, or as much other work (see Tick). An error is raised, with Fatal
+	// set, and cannot be caught. It is nil if nothing is asked.
 	Interrupt func() *Error
 
 	// Allocated counts the bytes that scripts have allocated since the machine was created;
@@ -25,8 +24,7 @@ type Machine struct {
 
 	co      *Coroutine // that runs
 	main    *Coroutine
-	left    int // work until the next question
-	hurry   atomic.Bool
+	left    int    // work until the next question
 	nested  int    // calls from Go to Lua that run
 	handler Value  // of errors: see Try
 	ended   *Error // of Interrupt
@@ -60,13 +58,10 @@ func (vm *Machine) Reset() {
 	vm.main.unwind(0)
 }
 
-// Hurry makes Interrupt be asked at the next opportunity. Any goroutine may call it.
-func (vm *Machine) Hurry() { vm.hurry.Store(true) }
-
 // Tick counts work of as much as n instructions. Functions of Go that may take long call it
 // at intervals, and return its error.
 func (vm *Machine) Tick(n int) *Error {
-	if vm.left -= n; vm.left > 0 && !vm.hurry.Load() {
+	if vm.left -= n; vm.left > 0 {
 		return nil
 	}
 	return vm.ask()
@@ -74,7 +69,6 @@ func (vm *Machine) Tick(n int) *Error {
 
 // ask asks whether the script must end. After that each question has the same answer.
 func (vm *Machine) ask() *Error {
-	vm.hurry.Store(false)
 	if vm.ended == nil && vm.Interrupt != nil {
 		if vm.ended = vm.Interrupt(); vm.ended != nil {
 			vm.ended.Fatal = true
@@ -103,9 +97,6 @@ func (vm *Machine) Reserve(bytes int) *Error {
 	}
 	return nil
 }
-
-// Ref identifies the object of a value other than a number or a boolean.
-func (v Value) Ref() unsafe.Pointer { return v.ref }
 
 // event is an operation for which values have metamethods.
 type event uint8
@@ -169,14 +160,6 @@ func (vm *Machine) Metatable(v Value) *Table {
 		return vm.StringMeta
 	}
 	return nil
-}
-
-// Metafield returns a field of the metatable of a value.
-func (vm *Machine) Metafield(v Value, name string) Value {
-	if t := vm.Metatable(v); t != nil {
-		return t.GetText(name)
-	}
-	return Value{}
 }
 
 // maxChain is the number of __index or __newindex that are followed.

@@ -6,8 +6,6 @@ import "sort"
 // those functions find captured variables as Upvalues says.
 type Proto struct {
 	Source    string // the name of the chunk in messages
-	Line      int    // 0 for a chunk
-	LastLine  int
 	Params    int
 	Vararg    bool // it has "..."
 	NeedsArg  bool // its register after the parameters has the table arg, as in Lua 5.0
@@ -16,8 +14,9 @@ type Proto struct {
 	Constants []Value
 	Protos    []*Proto
 	Upvalues  []Capture
-	Lines     []int32 // of each instruction
-	Names     []Name  // in ascending order of instructions
+	Lines     []Line   // in ascending order of instructions
+	Names     []Name   // in ascending order of instructions
+	Texts     []string // of Names
 }
 
 // Capture is a variable that a function captures when it is created: a register of the function
@@ -27,13 +26,21 @@ type Capture struct {
 	Index uint8
 }
 
-// Name is what errors call a register that is an operand of an instruction.
-type Name struct {
-	PC       int32
-	Register uint8
-	Origin   Origin
-	Text     string
+// Line is the line of the instructions from one on, up to those of the next Line.
+type Line struct{ PC, Line int32 }
+
+// Name is what errors call a register that is an operand of an instruction:
+//
+//	index of Texts 30 bits | origin 3 | register 8 | instruction 23
+type Name uint64
+
+// MakeName returns the name of a register.
+func MakeName(pc, register int, o Origin, text int) Name {
+	return Name(pc)<<41 | Name(uint8(register))<<33 | Name(o)<<30 | Name(text)
 }
+
+// PC returns the instruction.
+func (n Name) PC() int { return int(n >> 41) }
 
 // Origin is where an operand comes from.
 type Origin uint8
@@ -55,13 +62,19 @@ func (o Origin) String() string {
 
 // NameOf returns what errors call a register that is an operand of an instruction.
 func (p *Proto) NameOf(pc, register int) (what Origin, name string) {
-	i := sort.Search(len(p.Names), func(i int) bool { return int(p.Names[i].PC) >= pc })
-	for ; i < len(p.Names) && int(p.Names[i].PC) == pc; i++ {
-		if int(p.Names[i].Register) == register {
-			return p.Names[i].Origin, p.Names[i].Text
+	i := sort.Search(len(p.Names), func(i int) bool { return p.Names[i].PC() >= pc })
+	for ; i < len(p.Names) && p.Names[i].PC() == pc; i++ {
+		if n := p.Names[i]; int(uint8(n>>33)) == register {
+			return Origin(n >> 30 & 7), p.Texts[n&(1<<30-1)]
 		}
 	}
 	return Unnamed, ""
+}
+
+// line returns the line of the instruction before one.
+func (p *Proto) line(next int32) int {
+	i := sort.Search(len(p.Lines), func(i int) bool { return p.Lines[i].PC > max(next-1, 0) })
+	return int(p.Lines[i-1].Line)
 }
 
 // Instruction is an instruction of the machine:

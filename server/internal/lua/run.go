@@ -428,7 +428,7 @@ enter: // the innermost frame is another one
 			if n = int(i.ub()); i.ub() == Many {
 				n = top - at - 1
 			}
-			if vm.left--; vm.left <= 0 || vm.hurry.Load() {
+			if vm.left--; vm.left <= 0 {
 				if err = vm.ask(); err != nil {
 					goto fail
 				}
@@ -532,7 +532,7 @@ enter: // the innermost frame is another one
 			continue
 		}
 	tick: // of a jump back
-		if vm.left--; vm.left > 0 && !vm.hurry.Load() {
+		if vm.left--; vm.left > 0 {
 			continue
 		}
 		f.pc = int32(pc)

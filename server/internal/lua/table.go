@@ -54,6 +54,24 @@ func NewTable(array, hash int) *Table {
 	return t
 }
 
+// Arrange makes a table that no script knows any more a new one with room for n elements. The array
+// is as large as n calls of SetInt make it, on which the operator # depends.
+func (t *Table) Arrange(n int) {
+	size := 0
+	if n > 0 {
+		size = 1 << bits.Len(uint(n-1))
+	}
+	array := t.array[:cap(t.array)]
+	if *t = (Table{header: t.header}); size > len(array) || len(array) > keptArray {
+		array = make([]Value, size)
+	}
+	clear(array)
+	t.array = array[:size]
+}
+
+// keptArray is the size of the largest array that Arrange uses again.
+const keptArray = 64
+
 func (t *Table) makeNodes(n int) {
 	if n <= 0 {
 		t.nodes, t.free = nil, 0

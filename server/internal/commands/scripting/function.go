@@ -775,7 +775,7 @@ func callFunction(c *engine.Call, readOnly bool) {
 	if !c.OK() {
 		return
 	}
-	runScript(c, functionState(c.Engine), f.Compiled, &engine.ScriptRun{Name: f.Name, ReadOnly: readOnly, Flags: f.Flags}, keys, args)
+	runScript(c, functionState(c.Engine), f.Compiled, f.Name, false, readOnly, f.Flags, keys, args)
 }
 
 func fcall(c *engine.Call) { callFunction(c, false) }

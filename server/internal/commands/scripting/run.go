@@ -20,15 +20,16 @@ type luaReply struct {
 	ended *lua.Table
 }
 
-// runScript runs a function for a command, and replies its result. keys and args
-// are globals of a script, and arguments of a function.
-func runScript(c *engine.Call, state *script.State, fn *lua.Function, r *engine.ScriptRun, keys, args [][]byte) {
+// runScript runs a function for a command, and replies its result. name is that of the function, or
+// the SHA-1 of a script; keys and args are globals of a script, and arguments of a function.
+func runScript(c *engine.Call, state *script.State, fn *lua.Function, name string, eval, readOnly bool, flags engine.ScriptFlags, keys, args [][]byte) {
 	srv := c.Engine
 	sc := &srv.Scripting
 	if sc.Running != nil { // only with DEBUG SET-DISABLE-DENY-SCRIPTS
 		c.Reply.Error(engine.ErrScriptForbidden)
 		return
 	}
+	r := sc.NewRun(name, eval, readOnly, flags)
 	if srv.Cluster != nil {
 		if r.Flags.Has(engine.ScriptNoCluster) {
 			c.Reply.Error("ERR Can not run script on cluster, 'no-cluster' flag is set.")
@@ -62,16 +63,14 @@ func runScript(c *engine.Call, state *script.State, fn *lua.Function, r *engine.
 	s.Out.SetLimit(int(srv.Scripting.MemoryLimit/8) + 1<<10) // a string of the greatest length, and its header
 	sc.Begin(r)
 	defer srv.EndScript(r)
-	state.Running, state.Interrupt = true, r.Interrupt
-	k, a := stringTable(state, keys).Value(), stringTable(state, args).Value()
+	state.Running, state.Interrupt = true, r.Ask
 	var result lua.Value
 	var failed *script.Error
 	if r.Eval {
-		state.SetGlobal("KEYS", k)
-		state.SetGlobal("ARGV", a)
+		state.SetArguments(keys, args)
 		result, failed = state.Call(fn)
 	} else {
-		result, failed = state.Call(fn, k, a)
+		result, failed = state.Call(fn, state.Strings(keys).Value(), state.Strings(args).Value())
 	}
 	if failed != nil {
 		scriptFailed(c, r, failed)
@@ -101,15 +100,6 @@ func compileScript(c *engine.Call, state *script.State, r *engine.ScriptRun, sou
 	defer c.Engine.EndScript(r)
 	state.Interrupt = r.Interrupt
 	return state.Compile(source, chunk)
-}
-
-// stringTable makes a table of arguments.
-func stringTable(state *script.State, args [][]byte) *lua.Table {
-	t := lua.NewTable(len(args), 0)
-	for i, a := range args {
-		t.SetInt(state.Machine(), i+1, lua.Bytes(a))
-	}
-	return t
 }
 
 // scriptSession returns the session that runs the commands of scripts.

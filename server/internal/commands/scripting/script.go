@@ -262,7 +262,7 @@ func evalSHA(c *engine.Call, readOnly bool) {
 }
 
 func runEval(c *engine.Call, s *engine.EvalScript, readOnly bool, keys, args [][]byte) {
-	runScript(c, c.Engine.Scripting.State, s.Function, &engine.ScriptRun{Name: s.Name, Eval: true, ReadOnly: readOnly, Flags: s.Flags}, keys, args)
+	runScript(c, c.Engine.Scripting.State, s.Function, s.Name, true, readOnly, s.Flags, keys, args)
 }
 
 func eval(c *engine.Call) { evalSource(c, false) }

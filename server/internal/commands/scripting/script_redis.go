@@ -26,6 +26,49 @@ type api struct {
 
 	argv    [16][]byte // the arguments of the command that runs, if they are that few
 	numbers []byte     // the texts of numbers; never overwritten, as effects borrow keys
+
+	calls [2]*lua.Function            // pcall and call
+	bound map[boundCall]*lua.Function // see bind
+}
+
+// boundCall is pcall or call with the name of a command, as a script writes it.
+type boundCall struct {
+	f    *lua.Function
+	name string
+}
+
+// maxBound is the number of functions that bind keeps: a name can be written in many ways.
+const maxBound = 1000
+
+// bind returns the function for calls of call or pcall with the name of a command in the source:
+// it has looked up the command, whose name does not change once clients are served. It returns nil for
+// other functions, names of no command, and commands that have subcommands.
+func (a *api) bind(f *lua.Function, name string) *lua.Function {
+	key := boundCall{f, name}
+	if b := a.bound[key]; b != nil {
+		return b
+	}
+	raise := f == a.calls[1]
+	if !raise && f != a.calls[0] {
+		return nil
+	}
+	cmd := a.srv.Table.Index.Find(protocol.BytesOf(name))
+	if cmd == nil || cmd.ByArg != nil {
+		return nil
+	}
+	key.name = strings.Clone(name) // else it would keep the source
+	b := a.caller(raise, cmd, protocol.BytesOf(key.name))
+	if a.bound == nil || len(a.bound) >= maxBound {
+		a.bound = map[boundCall]*lua.Function{}
+	}
+	a.bound[key] = b
+	return b
+}
+
+// caller returns call, or pcall unless it raises errors. With a command and its name, it takes the
+// arguments after the name.
+func (a *api) caller(raise bool, cmd *engine.Command, name []byte) *lua.Function {
+	return lua.NewFunction(func(vm *lua.Machine, args lua.Args) (int, *lua.Error) { return a.call(vm, args, raise, cmd, name) })
 }
 
 // numbersSize is the size of an allocation for the texts of numbers: each takes up to 24
@@ -43,11 +86,18 @@ func (a *api) name() string {
 // ofValkey reports whether errors have the words of Valkey.
 func (a *api) ofValkey() bool { return a.valkey || a.srv.Config.Valkey() }
 
-// seal makes both tables visible to scripts. Scripts have some more entries than functions.
+// seal makes both tables visible to scripts.
 func seal(srv *engine.Engine, state *script.State, eval bool) {
 	redis, server := &api{srv: srv, state: state}, &api{srv: srv, state: state, valkey: true}
 	state.Panicked = func(value any) any { return commandPanic(srv, value) }
-	state.Seal(redis.library(eval), server.library(eval), eval)
+	libraries := [2]*lua.Table{redis.library(eval), server.library(eval)}
+	state.Bound = func(f *lua.Function, name string) *lua.Function {
+		if b := redis.bind(f, name); b != nil {
+			return b
+		}
+		return server.bind(f, name)
+	}
+	state.Seal(libraries[0], libraries[1], eval)
 }
 
 // commandPanic returns what a panic within a command is to become; nil if no command runs.
@@ -58,27 +108,30 @@ func commandPanic(srv *engine.Engine, value any) any {
 	return &engine.ScriptPanic{Value: value, Stack: debug.Stack(), Command: srv.Scripting.Session.Call.ForLog()}
 }
 
-// library returns the table.
+// library returns the table. Its entries are in the order in which Redis adds them, on which that of
+// pairs depends; scripts have some more than functions.
 func (a *api) library(eval bool) *lua.Table {
-	functions := []script.Entry{
-		script.Function("call", func(vm *lua.Machine, args lua.Args) (int, *lua.Error) { return a.call(vm, args, true) }),
-		script.Function("pcall", func(vm *lua.Machine, args lua.Args) (int, *lua.Error) { return a.call(vm, args, false) }),
-		script.Function("log", a.log), script.Function("setresp", a.setresp), script.Function("sha1hex", a.sha1hex),
-		script.Function("error_reply", a.errorReply), script.Function("status_reply", a.statusReply),
-		script.Function("set_repl", a.setRepl), script.Function("acl_check_cmd", a.aclCheckCmd),
+	a.calls = [2]*lua.Function{a.caller(false, nil, nil), a.caller(true, nil, nil)}
+	entries := []script.Entry{
+		{Name: "call", Value: a.calls[1].Value()}, {Name: "pcall", Value: a.calls[0].Value()}, script.Function("log", a.log),
 	}
+	entries = append(entries, constants()...)
+	entries = append(entries,
+		script.Function("setresp", a.setresp), script.Function("sha1hex", a.sha1hex), script.Function("error_reply", a.errorReply),
+		script.Function("status_reply", a.statusReply), script.Function("set_repl", a.setRepl),
+	)
+	for i, name := range []string{"REPL_NONE", "REPL_AOF", "REPL_SLAVE", "REPL_REPLICA", "REPL_ALL"} {
+		entries = append(entries, script.Entry{Name: name, Value: lua.Number([]float64{0, 1, 2, 2, 3}[i])})
+	}
+	entries = append(entries, script.Function("acl_check_cmd", a.aclCheckCmd))
 	if eval {
-		functions = append(functions,
+		entries = append(entries,
 			script.Function("breakpoint", func(_ *lua.Machine, args lua.Args) (int, *lua.Error) { return args.Return(lua.False) }), // there is no debugger
 			script.Function("debug", func(*lua.Machine, lua.Args) (int, *lua.Error) { return 0, nil }),
 			script.Function("replicate_commands", func(_ *lua.Machine, args lua.Args) (int, *lua.Error) { return args.Return(lua.True) }),
 		)
 	}
-	functions = append(functions, constants()...)
-	for i, name := range []string{"REPL_NONE", "REPL_AOF", "REPL_SLAVE", "REPL_ALL"} {
-		functions = append(functions, script.Entry{Name: name, Value: lua.Number(float64(i))})
-	}
-	return script.Library(append(functions, script.Entry{Name: "REPL_REPLICA", Value: lua.Number(2)})...)
+	return script.Library(entries...)
 }
 
 // constants returns the constants of redis, which exist also while a library is loaded.
@@ -108,10 +161,13 @@ func (a *api) outside(name string) (int, *lua.Error) {
 	return a.fail(name + " can only be called inside a script invocation")
 }
 
-// arguments returns the arguments as a command, valid until the next call of it. The
-// caller clears a.argv after use, which would retain strings of the script.
-func (a *api) arguments(args lua.Args) (argv [][]byte, wrong string) {
-	n := args.Len()
+// arguments returns the arguments, after a name unless that is nil, as a command, valid until the next
+// call of it. The caller clears a.argv after use, which would retain strings of the script.
+func (a *api) arguments(name []byte, args lua.Args) (argv [][]byte, wrong string) {
+	n, rest := args.Len(), 0
+	if name != nil {
+		n, rest = n+1, 1
+	}
 	switch {
 	case n > 0:
 	case a.ofValkey():
@@ -124,8 +180,11 @@ func (a *api) arguments(args lua.Args) (argv [][]byte, wrong string) {
 	} else {
 		argv = make([][]byte, n)
 	}
-	for i := range argv {
-		v := args.At(i + 1)
+	if name != nil {
+		argv[0] = name
+	}
+	for i := rest; i < n; i++ {
+		v := args.At(i - rest + 1)
 		if s, ok := v.Str(); ok {
 			argv[i] = protocol.BytesOf(s)
 		} else if f, ok := v.Number(); ok {
@@ -146,17 +205,18 @@ func (a *api) number(x float64) []byte {
 		a.numbers = make([]byte, 0, numbersSize)
 	}
 	at := len(a.numbers)
-	switch {
-	case x == 0:
-		x = 0
-	case x != x && math.Signbit(x):
-		a.numbers = append(a.numbers, '-')
+	if n := int32(x); float64(n) == x {
+		a.numbers = protocol.AppendInt(a.numbers, int64(n))
+	} else {
+		if x != x && math.Signbit(x) {
+			a.numbers = append(a.numbers, '-')
+		}
+		a.numbers = protocol.AppendFloat(a.numbers, x)
 	}
-	a.numbers = protocol.AppendFloat(a.numbers, x)
 	return a.numbers[at:len(a.numbers):len(a.numbers)]
 }
 
-func (a *api) call(vm *lua.Machine, args lua.Args, raise bool) (int, *lua.Error) {
+func (a *api) call(vm *lua.Machine, args lua.Args, raise bool, cmd *engine.Command, name []byte) (int, *lua.Error) {
 	r := a.srv.Scripting.Running
 	if r == nil {
 		return a.outside(a.name() + ".call/pcall")
@@ -164,12 +224,12 @@ func (a *api) call(vm *lua.Machine, args lua.Args, raise bool) (int, *lua.Error)
 	if err := vm.Tick(10); err != nil {
 		return 0, err
 	}
-	argv, wrong := a.arguments(args)
+	argv, wrong := a.arguments(name, args)
 	var result lua.Value
 	bad := true
 	if wrong != "" {
 		result = engine.ErrorTable(a.state, "ERR "+wrong, false).Value()
-	} else if reply, failed := a.runCommand(r, argv); failed != "" {
+	} else if reply, failed := a.runCommand(r, cmd, argv); failed != "" {
 		result = engine.ErrorTable(a.state, a.refusal(failed), true).Value()
 	} else {
 		bad = reply[0] == '-'
@@ -185,10 +245,15 @@ func (a *api) call(vm *lua.Machine, args lua.Args, raise bool) (int, *lua.Error)
 	return args.Return(result)
 }
 
-// runCommand runs a command. While it runs, a panic is its own: see commandPanic.
-func (a *api) runCommand(r *engine.ScriptRun, argv [][]byte) (reply []byte, failed string) {
+// runCommand runs a command, which is looked up if it is nil. While it runs, a panic is its own: see
+// commandPanic.
+func (a *api) runCommand(r *engine.ScriptRun, cmd *engine.Command, argv [][]byte) (reply []byte, failed string) {
 	r.Calling = true
-	reply, failed = r.Call(argv)
+	if cmd != nil {
+		reply, failed = r.CallCommand(cmd, argv, 1)
+	} else {
+		reply, failed = r.Call(argv)
+	}
 	r.Calling = false
 	return reply, failed
 }
@@ -293,7 +358,7 @@ func (a *api) aclCheckCmd(_ *lua.Machine, args lua.Args) (int, *lua.Error) {
 		return a.outside(a.name() + ".acl_check_cmd")
 	}
 	defer clear(a.argv[:])
-	argv, wrong := a.arguments(args)
+	argv, wrong := a.arguments(nil, args)
 	if wrong != "" {
 		return a.fail(wrong)
 	}

@@ -156,22 +156,35 @@ type decoder struct {
 	err  *lua.Error // ends the script
 }
 
-// line returns the kind of the next element, and the rest of its line.
-func (d *decoder) line() (kind byte, line []byte) {
+// line takes the rest of the line after the kind of the next element.
+func (d *decoder) line() []byte {
 	i := bytes.IndexByte(d.rest, '\r')
 	if i < 0 {
 		panic("BUG: unterminated reply")
 	}
-	kind, line = d.rest[0], d.rest[1:i]
+	line := d.rest[1:i]
 	d.rest = d.rest[i+2:]
-	return kind, line
+	return line
 }
 
-// integer parses a line.
-func integer(line []byte) int64 {
-	n, err := strconv.ParseInt(protocol.View(line), 10, 64)
-	if err != nil {
-		panic("BUG: reply with an invalid integer")
+// integer is line for a line with an integer.
+func (d *decoder) integer() (n int64) {
+	b := d.rest[1:]
+	negative := b[0] == '-'
+	if negative {
+		b = b[1:]
+	}
+	i := 0
+	for ; b[i] != '\r'; i++ {
+		digit := b[i] - '0'
+		if digit > 9 {
+			panic("BUG: reply with an invalid integer")
+		}
+		n = n*10 + int64(digit) // the least integer is its own negative
+	}
+	d.rest = b[i+2:]
+	if negative {
+		return -n
 	}
 	return n
 }
@@ -198,26 +211,26 @@ func (d *decoder) value() lua.Value {
 	if d.err = d.vm.Tick(5); d.err != nil {
 		return lua.Nil
 	}
-	kind, line := d.line()
+	kind := d.rest[0]
 	switch kind {
-	case '+':
-		return d.field("ok", lua.Bytes(line))
-	case '-':
-		t := lua.NewTable(0, 2)
-		t.SetText(d.vm, "err", lua.Text(errorLine(string(line))))
-		t.SetText(d.vm, "ignore_error_stats_update", lua.True)
-		return t.Value()
 	case ':':
-		return lua.Number(float64(integer(line)))
+		return lua.Number(float64(d.integer()))
 	case '$':
-		n := integer(line)
+		n := d.integer()
 		if n < 0 {
 			return lua.False
 		}
 		d.vm.Spend(int(n))
 		return lua.Bytes(d.take(n))
+	case '+':
+		return d.field("ok", lua.Bytes(d.line()))
+	case '-':
+		t := lua.NewTable(0, 2)
+		t.SetText(d.vm, "err", lua.Text(errorLine(string(d.line()))))
+		t.SetText(d.vm, "ignore_error_stats_update", lua.True)
+		return t.Value()
 	case '*', '>':
-		n := int(integer(line))
+		n := int(d.integer())
 		if n < 0 {
 			return lua.False
 		}
@@ -227,22 +240,23 @@ func (d *decoder) value() lua.Value {
 		}
 		return t.Value()
 	case '_':
+		d.line()
 		return lua.Nil
 	case '#':
-		return lua.Bool(line[0] == 't')
+		return lua.Bool(d.line()[0] == 't')
 	case ',':
-		f, _ := strconv.ParseFloat(protocol.View(line), 64)
+		f, _ := strconv.ParseFloat(protocol.View(d.line()), 64)
 		return d.field("double", lua.Number(f))
 	case '(':
-		return d.field("big_number", lua.Bytes(line))
+		return d.field("big_number", lua.Bytes(d.line()))
 	case '=':
-		text := d.take(integer(line))
+		text := d.take(d.integer())
 		t := lua.NewTable(0, 2)
 		t.SetText(d.vm, "format", lua.Bytes(text[:3]))
 		t.SetText(d.vm, "string", lua.Bytes(text[4:]))
 		return d.field("verbatim_string", t.Value())
 	case '|': // scripts do not see attributes
-		for range 2 * integer(line) {
+		for range 2 * d.integer() {
 			d.value()
 		}
 		return d.value()
@@ -252,7 +266,7 @@ func (d *decoder) value() lua.Value {
 			name = "set"
 		}
 		t := lua.NewTable(0, 0)
-		for range integer(line) {
+		for range d.integer() {
 			k, v := d.value(), lua.True
 			if kind == '%' {
 				v = d.value()

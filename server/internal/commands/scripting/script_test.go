@@ -561,6 +561,65 @@ func TestMonitorOfScripts(t *testing.T) {
 	}
 }
 
+// TestNamedCalls checks calls whose command is named in the source, which are bound to it when the
+// script is compiled: rules of access hold when they run, names are those of rename-command, and
+// MONITOR shows a name as the script writes it.
+func TestNamedCalls(t *testing.T) {
+	srv, addr := enginetest.Start(t, map[string]string{"rename-command": "get fetch append \"\""})
+	m, c := enginetest.Dial(t, addr), enginetest.Dial(t, addr)
+	run := func(source string, args ...string) any {
+		return send(c, append([]string{"EVALSHA", send(c, "SCRIPT", "LOAD", source).(string), "0"}, args...)...)
+	}
+	const unknown = "ERR Unknown Redis command called from script script: "
+	for _, test := range []struct {
+		source string
+		want   string
+	}{
+		{"return redis.call('set', 'k', 'v')", "OK"},
+		{"return redis.call('get', 'k')", unknown},
+		{"return redis.call('append', 'k', 'x')", unknown},
+		{"return redis.call('fetch', 'k')", "v"},
+		{"return redis.call(ARGV[1] or 'fetch', 'k')", "v"},
+		{"return server.call('fetch', 'k') .. redis.pcall('FETCH', 'k')", "vv"},
+		{"return redis.pcall('get', 'k').err", "ERR Unknown Redis command called from script"},
+		{"return server.pcall('get', 'k').err", "ERR Unknown command called from script"},
+		{"return redis.call('fetch')", "ERR Wrong number of args calling Redis command from script script: "},
+		{"return server.pcall('fetch').err", "ERR Wrong number of args calling command from script"},
+		{"return redis.call('fetch', {})", "ERR Lua redis lib command arguments must be strings or integers script: "},
+		{"return redis.call('')", unknown},
+		{"return redis.call('subscribe', 'k')", "ERR This Redis command is not allowed from script script: "},
+		{"return redis.call('object', 'refcount', 'k')", "1"},
+		{"return redis.call('object', 'nosuch', 'k')", unknown},
+		{"return redis.call('mset', unpack({'a', 1, 'b', 2, 'c', 3, 'd', 4, 'e', 5, 'f', 6, 'g', 7, 'h', 8, 'i', 9}))", "OK"},
+		{"local function two() return 'k', 'w' end return redis.call('getset', two())", "v"},
+		{"return select('#', redis.call('fetch', 'none'))", "1"},
+		{"return redis.call('fetch', 'k'), redis.call('set', 'k', 'w')", "v"},
+	} {
+		for range 2 {
+			send(c, "SET", "k", "v")
+			if got := fmt.Sprint(run(test.source)); !strings.HasPrefix(got, test.want) {
+				t.Errorf("%s: %s, want %s", test.source, got, test.want)
+			}
+		}
+	}
+	m.Call("MONITOR")
+	run("return redis.call('FeTcH', 'k')")
+	for _, want := range []string{`"SCRIPT"`, `"EVALSHA"`, ` [0 lua] "FeTcH" "k"`} {
+		if got := fmt.Sprint(m.Reply()); !strings.Contains(got, want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	enginetest.Must(t, srv, "ACL SETUSER u on nopass ~* +@all -get")
+	send(c, "AUTH", "u", "")
+	if got := fmt.Sprint(run("return redis.call('fetch', 'k')")); !strings.HasPrefix(got, "ERR ACL failure in script: User u has no permissions to run the 'get' command") {
+		t.Error(got)
+	}
+	enginetest.Must(t, srv, "ACL SETUSER u +@all")
+	if got := fmt.Sprint(run("return redis.call('fetch', 'k')")); got != "w" {
+		t.Error(got)
+	}
+}
+
 // TestNestedReply checks that a script's reply which is nested more deeply than Lua's stack ends
 // in an error.
 func TestNestedReply(t *testing.T) {

@@ -16,6 +16,11 @@ type Compiler struct {
 	// in place of a look-up. in is nil for a global variable. A nil Fixed stands for one that returns nil.
 	Fixed func(in lua.Value, name string) lua.Value
 
+	// Bound returns a function that does what the fixed value f does if its first argument is a given
+	// string, and takes the arguments after it; nil if there is none. A call with that string in the
+	// source calls it in place of f. It may be nil.
+	Bound func(f lua.Value, first string) lua.Value
+
 	busy       bool
 	tree       tree
 	generators []*generator // for nested functions
@@ -62,7 +67,7 @@ func (c *Compiler) Compile(src, chunk string, depth int, stop func() bool) (prot
 		return nil, syntaxError(chunk + ": source of more than 2 GB")
 	}
 	if c.busy { // stop compiles another source
-		c = &Compiler{Fixed: c.Fixed}
+		c = &Compiler{Fixed: c.Fixed, Bound: c.Bound}
 	}
 	c.busy = true
 	defer func() {

@@ -1,7 +1,7 @@
 // Package compiler compiles Lua 5.1 for the machine of package lua: a source becomes a
 // prototype, with the messages that Lua has for errors in the source. Globals that never
-// change are constants of the code ([Compiler.Fixed]): redis.call takes one instruction. It
-// has nothing of Redis.
+// change are constants of the code ([Compiler.Fixed]): redis.call takes one instruction, and with the
+// name of a command it is a function for that command ([Compiler.Bound]). It has nothing of Redis.
 //
 // The compiler is written from the grammar and the descriptions in the reference manual
 // of Lua 5.1, and its messages from what redis-server replies. Each pass is a file or

@@ -65,7 +65,7 @@ const manyConstants = 12
 type assembler struct {
 	*unit
 	code      []lua.Instruction
-	lines     []int32
+	lines     []lua.Line
 	labels    []binding
 	bound     []label // at the next instruction
 	jumps     []jump
@@ -76,7 +76,8 @@ type assembler struct {
 	index     map[constant]int // of constants, if there are many
 	protos    []*lua.Proto
 	names     []lua.Name // of operands: see name.go
-	used      int        // registers
+	texts     []string
+	used      int // registers
 }
 
 // reset empties the buffers and drops what they refer to.
@@ -84,10 +85,10 @@ func (a *assembler) reset() {
 	clear(a.constants)
 	clear(a.values)
 	clear(a.protos)
-	clear(a.names)
+	clear(a.texts)
 	*a = assembler{
 		stopped: -1, used: 2, code: a.code[:0], lines: a.lines[:0], labels: a.labels[:0], bound: a.bound[:0], jumps: a.jumps[:0],
-		constants: a.constants[:0], values: a.values[:0], protos: a.protos[:0], names: a.names[:0],
+		constants: a.constants[:0], values: a.values[:0], protos: a.protos[:0], names: a.names[:0], texts: a.texts[:0],
 	}
 }
 
@@ -122,7 +123,9 @@ func (a *assembler) add(i lua.Instruction, at point) int {
 	}
 	a.bound = a.bound[:0]
 	a.code = append(a.code, i)
-	a.lines = append(a.lines, at.line)
+	if n := len(a.lines); n == 0 || a.lines[n-1].Line != at.line {
+		a.lines = append(a.lines, lua.Line{PC: int32(pc), Line: at.line})
+	}
 	return pc
 }
 
@@ -272,10 +275,10 @@ func (a *assembler) text(s string, at point) int {
 // proto returns the function.
 func (a *assembler) proto(f *function) *lua.Proto {
 	p := &lua.Proto{
-		Source: a.chunk, Line: int(f.line), LastLine: int(f.lastLine), Params: f.fixed, Registers: a.used,
+		Source: a.chunk, Params: f.fixed, Registers: a.used,
 		Vararg: f.vararg != 0, NeedsArg: f.vararg&needsArg != 0,
 		Code: slices.Clone(a.code), Constants: slices.Clone(a.values), Protos: slices.Clone(a.protos),
-		Lines: slices.Clone(a.lines), Names: slices.Clone(a.names),
+		Lines: slices.Clone(a.lines), Names: slices.Clone(a.names), Texts: slices.Clone(a.texts),
 	}
 	for _, c := range f.captures {
 		p.Upvalues = append(p.Upvalues, lua.Capture{Outer: c.outer, Index: uint8(c.slot)})

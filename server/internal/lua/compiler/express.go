@@ -416,7 +416,6 @@ func (p *parser) body(method bool, line int) *expr {
 	p.parameters(f, param)
 	p.require(tokClose)
 	f.body = p.block()
-	f.lastLine = int32(p.line)
 	p.closing(tokEndBlock, tokFunction, line)
 	f.end = p.here()
 	p.function, p.active, p.loops = f.outer, active, loops

@@ -122,6 +122,11 @@ func (g *generator) statement(s *stmt) {
 		}
 		g.adjusted(s.values, n, s.at)
 		base += n
+		for l, e := s.locals, s.values; l != nil && e != nil; l, e = l.next, e.next {
+			if !l.assigned {
+				l.value = g.fixedWhole(e)
+			}
+		}
 	case stmtDo:
 		g.block(s.body, 0)
 	case stmtWhile:

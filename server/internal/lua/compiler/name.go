@@ -1,6 +1,8 @@
 package compiler
 
 import (
+	"slices"
+
 	"github.com/zsetd/zsetd/server/internal/lua"
 	"github.com/zsetd/zsetd/server/internal/lua/conv"
 )
@@ -15,8 +17,21 @@ type naming struct {
 // note records the name of a register that is an operand of an instruction.
 func (a *assembler) note(pc, reg int, n naming) {
 	if n.origin != lua.Unnamed && reg < lua.FirstConstant {
-		a.names = append(a.names, lua.Name{PC: int32(pc), Register: uint8(reg), Origin: n.origin, Text: conv.CString(n.name)})
+		a.names = append(a.names, lua.MakeName(pc, reg, n.origin, a.textIndex(conv.CString(n.name))))
 	}
+}
+
+// recentTexts is the number of names that are compared with a new one.
+const recentTexts = 32
+
+// textIndex returns the index of a name in texts. It is added unless it is one of the last.
+func (a *assembler) textIndex(name string) int {
+	first := max(len(a.texts)-recentTexts, 0)
+	if i := slices.Index(a.texts[first:], name); i >= 0 {
+		return first + i
+	}
+	a.texts = append(a.texts, name)
+	return len(a.texts) - 1
 }
 
 // nameOf returns what errors call the value of an expression.

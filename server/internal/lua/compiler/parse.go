@@ -41,7 +41,7 @@ func (p *parser) parse() *function {
 	p.advance()
 	f.body = p.block()
 	p.check(tokEnd)
-	f.lastLine, f.end = int32(p.line), p.here()
+	f.end = p.here()
 	return f
 }
 

@@ -105,6 +105,11 @@ func (r *resolver) statement(s *stmt, b *block) {
 	default:
 		r.list(s.targets)
 		r.list(s.values)
+		for t := s.targets; t != nil; t = t.next {
+			if t.kind == exprName && t.local != nil {
+				t.local.assigned = true
+			}
+		}
 	}
 }
 
@@ -122,6 +127,7 @@ func (r *resolver) expression(e *expr) {
 	case exprName:
 		r.spend()
 		if l := r.find(e.text); l != nil {
+			e.local = l
 			e.variable, e.slot = r.bind(l, e.at)
 		}
 	case exprFunction:

@@ -1,5 +1,7 @@
 package compiler
 
+import "github.com/zsetd/zsetd/server/internal/lua"
+
 // point is a position between two tokens of a source: the line of the token before it,
 // and the offset at which the search for the next token begins.
 //
@@ -58,6 +60,7 @@ type expr struct {
 	kind     exprKind
 	op       kind // of exprStep
 	variable variable
+	local    *local // that exprName names, or nil
 	slot     int32
 	line     int32 // of the beginning of the arguments of a call
 	at       point // after the name of exprName, at the beginning of exprTable
@@ -164,6 +167,9 @@ type local struct {
 	scope *block
 	slot  int32 // its register
 	next  *local
+
+	assigned bool      // after its declaration
+	value    lua.Value // that it always has, if that is a fixed value
 }
 
 // captured is an upvalue of a function.
@@ -177,7 +183,6 @@ type captured struct {
 type function struct {
 	outer    *function
 	line     int32 // 0 for the chunk
-	lastLine int32
 	end      point
 	params   *local
 	fixed    int // parameters without "..."

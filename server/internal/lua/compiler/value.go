@@ -120,13 +120,33 @@ func (g *generator) variableInto(e *expr, dst int) {
 	}
 }
 
-// fixed returns the value of a global variable, or of the field of the fixed value in whose
-// name e is, if it never changes.
+// fixed returns the value of a variable, or of the field of the fixed value in whose name e is, if it
+// never changes.
 func (g *generator) fixed(in lua.Value, e *expr) lua.Value {
-	if g.Fixed == nil || !in.IsNil() && e.kind != exprString || in.IsNil() && (e.kind != exprName || e.variable != global) {
-		return lua.Nil
+	switch {
+	case g.Fixed == nil:
+	case !in.IsNil():
+		if e.kind == exprString {
+			return g.Fixed(in, e.text)
+		}
+	case e.kind != exprName:
+	case e.local != nil:
+		return e.local.value
+	default:
+		return g.Fixed(lua.Nil, e.text)
 	}
-	return g.Fixed(in, e.text)
+	return lua.Nil
+}
+
+// fixedWhole returns the value of an expression, if it never changes.
+func (g *generator) fixedWhole(e *expr) lua.Value {
+	if e.kind != exprSuffix {
+		return g.fixed(lua.Nil, e)
+	}
+	if v, _, rest := g.fixedPrefix(e, nil); rest == nil {
+		return v
+	}
+	return lua.Nil
 }
 
 func (g *generator) loadFixed(dst int, v lua.Value, at point) {
@@ -307,7 +327,7 @@ func (g *generator) prefix(e *expr) (reg int, named naming) {
 		if step.kind == exprIndex {
 			named = g.index(base, reg, named, step, base, step.use)
 		} else {
-			g.invoke(reg, named, step, base, 1, false)
+			g.invoke(reg, named, step, step.list, base, 1, false)
 			named = naming{}
 		}
 		g.free, reg = base, base
@@ -337,7 +357,7 @@ func (g *generator) suffixInto(e *expr, dst int) {
 		g.move(dst, base, e.use)
 		return
 	}
-	if v, _, rest := g.fixedPrefix(e, nil); !v.IsNil() && rest == nil {
+	if v := g.fixedWhole(e); !v.IsNil() {
 		g.loadFixed(dst, v, e.use)
 		return
 	}
@@ -361,13 +381,38 @@ func (g *generator) open(e *expr, want int) {
 // call generates the call that ends a chain of suffixes.
 func (g *generator) call(e *expr, want int, tail bool) {
 	base := g.free
+	if v := g.bound(e); !v.IsNil() {
+		g.loadFixed(base, v, e.first.use)
+		g.reserve(1, e.first.use)
+		g.invoke(base, naming{}, e.last, e.last.list.next, base, want, tail)
+		return
+	}
 	reg, named := g.prefix(e)
-	g.invoke(reg, named, e.last, base, want, tail)
+	g.invoke(reg, named, e.last, e.last.list, base, want, tail)
+}
+
+// bound returns the function that stands for the called one with its first argument, if that is a
+// string and [Compiler.Bound] has one.
+func (g *generator) bound(e *expr) lua.Value {
+	if g.Bound == nil || e.last.kind != exprCall || e.last.list == nil || e.last.list.kind != exprString {
+		return lua.Nil
+	}
+	v := g.fixed(lua.Nil, e.first)
+	for step := e.list; step != e.last; step = step.next {
+		if v.IsNil() || step.kind != exprIndex {
+			return lua.Nil
+		}
+		v = g.fixed(v, step.first)
+	}
+	if v.IsNil() {
+		return lua.Nil
+	}
+	return g.Bound(v, e.last.list.text)
 }
 
 // invoke calls the function in a register, or a method of the object in it, with
 // the results from the register base on.
-func (g *generator) invoke(reg int, named naming, step *expr, base, want int, tail bool) {
+func (g *generator) invoke(reg int, named naming, step, args *expr, base, want int, tail bool) {
 	if step.kind == exprMethod {
 		g.free = base
 		g.reserve(2, step.first.use)
@@ -378,7 +423,7 @@ func (g *generator) invoke(reg int, named naming, step *expr, base, want int, ta
 		g.note(pc, reg, named)
 		named = naming{lua.Method, g.fieldName(name).name}
 	}
-	n := g.list(step.list)
+	n := g.list(args)
 	if n != multiple {
 		n = g.free - base - 1
 	}

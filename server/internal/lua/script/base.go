@@ -12,20 +12,10 @@ import (
 	"github.com/zsetd/zsetd/server/internal/lua/conv"
 )
 
-// openBase fills the globals: section 5.1 of the manual of Lua 5.1, as far as Redis has it.
+// openBase fills the globals: section 5.1 of the manual of Lua 5.1, as far as Redis has it. pairs
+// visits them in the order of Redis, which depends on the order here, and on the names that Redis takes away:
+// these are nil.
 func (st *State) openBase() {
-	for _, e := range []entry{
-		{"assert", assert}, {"collectgarbage", collectgarbage}, {"error", baseError},
-		{"gcinfo", func(c *call) { c.push(lua.Number(math.Floor(heapKilobytes()))) }},
-		{"getmetatable", getmetatable}, {"load", load}, {"loadstring", loadstring}, {"pcall", pcall},
-		{"rawequal", func(c *call) { c.push(lua.Bool(lua.Equal(c.any(1), c.any(2)))) }},
-		{"rawget", rawget}, {"rawset", rawset}, {"select", selectArgs}, {"setmetatable", setmetatable},
-		{"tonumber", tonumber}, {"tostring", tostring},
-		{"type", func(c *call) { c.push(c.kinds[c.any(1).Kind()]) }},
-		{"unpack", unpack}, {"xpcall", xpcall},
-	} {
-		st.globals.SetText(nil, e.name, st.function(e.run))
-	}
 	for k := range st.kinds {
 		st.kinds[k] = lua.Text(lua.Kind(k).String())
 	}
@@ -37,23 +27,64 @@ func (st *State) openBase() {
 			c.push(first)
 		})
 	}
-	step := lua.NewNext(st.wrap(next)).Value()
-	st.globals.SetText(nil, "next", step)
-	st.globals.SetText(nil, "pairs", iterator(step, lua.Nil))
-	st.globals.SetText(nil, "ipairs", iterator(lua.NewIndexes(st.wrap(ipairsStep)).Value(), lua.Number(0)))
-	st.globals.SetText(nil, "_VERSION", lua.Text("Lua 5.1"))
-	for _, library := range []struct {
-		name string
-		open func() *lua.Table
-	}{
-		{"coroutine", st.coroutineLibrary}, {"table", st.tableLibrary}, {"string", st.stringLibrary}, {"math", st.mathLibrary},
-		{"os", st.osLibrary}, {"cjson", st.newJSON}, {"struct", st.structLibrary}, {"cmsgpack", st.msgpackLibrary}, {"bit", st.bitLibrary},
+	next, indexes := lua.NewNext(st.wrap(next)).Value(), lua.NewIndexes(st.wrap(ipairsStep)).Value()
+	absent := func(names ...string) (list []Entry) {
+		for _, name := range names {
+			list = append(list, Entry{Name: name})
+		}
+		return list
+	}
+	for _, list := range [][]Entry{
+		{{"_G", st.globals.Value()}},
+		st.entries(entry{"assert", assert}, entry{"collectgarbage", collectgarbage}), absent("dofile"),
+		st.entries(entry{"error", baseError}, entry{"gcinfo", func(c *call) { c.push(lua.Number(math.Floor(heapKilobytes()))) }}), absent("getfenv"),
+		st.entries(entry{"getmetatable", getmetatable}), absent("loadfile"),
+		st.entries(entry{"load", load}, entry{"loadstring", loadstring}), {{"next", next}}, st.entries(entry{"pcall", pcall}), absent("print"),
+		st.entries(entry{"rawequal", func(c *call) { c.push(lua.Bool(lua.Equal(c.any(1), c.any(2)))) }}, entry{"rawget", rawget},
+			entry{"rawset", rawset}, entry{"select", selectArgs}), absent("setfenv"),
+		st.entries(entry{"setmetatable", setmetatable}, entry{"tonumber", tonumber}, entry{"tostring", tostring},
+			entry{"type", func(c *call) { c.push(c.kinds[c.any(1).Kind()]) }}, entry{"unpack", unpack}, entry{"xpcall", xpcall}),
+		{{"_VERSION", lua.Text("Lua 5.1")}, {"ipairs", iterator(indexes, lua.Number(0))}, {"pairs", iterator(next, lua.Nil)}}, absent("newproxy"),
+		{{"coroutine", st.coroutineLibrary().Value()}, {"table", st.tableLibrary().Value()}, {"string", st.stringLibrary().Value()},
+			{"math", st.mathLibrary().Value()}, {"debug", lua.False}, {"os", st.osLibrary().Value()}, {"cjson", st.newJSON().Value()},
+			{"struct", st.structLibrary().Value()}, {"cmsgpack", st.msgpackLibrary().Value()}, {"bit", st.bitLibrary().Value()}},
 	} {
-		st.globals.SetText(nil, library.name, library.open().Value())
+		for _, e := range list {
+			st.globals.SetText(nil, e.Name, e.Value)
+		}
 	}
 	st.vm.StringMeta = lua.NewTable(0, 1)
 	st.vm.StringMeta.SetText(nil, "__index", st.globals.GetText("string"))
 	st.vm.StringMeta.ReadOnly = true
+}
+
+// errorHandler is the function through which Redis runs scripts, a global of them, too: it returns an error as a
+// table, with the position of its caller, or the caller of that if it is of Go.
+func errorHandler(c *call) {
+	v := c.at(1)
+	if v.Table() == nil {
+		v = Library(Entry{"err", lua.Text("ERR " + lua.Display(v))}).Value()
+	}
+	source, line, ok := c.vm.Position(1)
+	if source == "=[C]" {
+		source, line, ok = c.vm.Position(2)
+	}
+	if ok {
+		for _, e := range []Entry{{"source", lua.Text(sourceName(source))}, {"line", lua.Number(float64(line))}} {
+			if c.err == nil {
+				c.err = c.vm.SetIndex(v, lua.Text(e.Name), e.Value)
+			}
+		}
+	}
+	c.push(v)
+}
+
+// sourceName returns the name of a chunk as debug.getinfo has it: with "@" before that of a file.
+func sourceName(source string) string {
+	if strings.HasPrefix(source, "=") || strings.HasPrefix(source, "[string ") {
+		return source
+	}
+	return "@" + source
 }
 
 func assert(c *call) {
@@ -212,9 +243,6 @@ func (c *call) loaded(src, chunk string) {
 	if err == compiler.ErrStopped {
 		c.fail(c.end)
 		return
-	}
-	if strings.HasPrefix(src, "\x1bLua") { // compiled code would bypass the checks of the compiler
-		f, err = nil, errors.New(id+": bad code in precompiled chunk")
 	}
 	if err != nil {
 		msg := err.Error()

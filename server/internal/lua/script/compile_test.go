@@ -54,8 +54,17 @@ func TestFixedGlobals(t *testing.T) {
 	library := Library(Function("f", func(_ *lua.Machine, a lua.Args) (int, *lua.Error) {
 		return a.Return(lua.Number(float64(a.Len())))
 	}), Entry{"seven", lua.Number(7)})
+	plain := library.GetText("f").Function()
+	st.Bound = func(f *lua.Function, first string) *lua.Function {
+		if f != plain || first != "bound" {
+			return nil
+		}
+		return lua.NewFunction(func(_ *lua.Machine, a lua.Args) (int, *lua.Error) {
+			return a.Return(lua.Number(float64(100 + a.Len())))
+		})
+	}
 	st.Seal(library, Library(), true)
-	st.SetGlobal("KEYS", lua.Text("one"))
+	st.SetArguments([][]byte{[]byte("one")}, nil)
 	for _, test := range []struct {
 		source, want string
 		lookups      int // of globals and fields
@@ -66,12 +75,38 @@ func TestFixedGlobals(t *testing.T) {
 		{"return _G.redis.f()", "0", 0},
 		{"return type(redis)", "table", 0},
 		{"return ({f = redis.f}).f()", "0", 1},
-		{"return KEYS", "one", 1},
-		{"return _G.KEYS", "one", 1},
-		{"return #KEYS .. redis.seven", "37", 1},
+		{"return KEYS[1]", "one", 0},
+		{"return _G.KEYS[1]", "one", 0},
+		{"return #KEYS + #ARGV .. redis.seven", "17", 0},
+		{"KEYS.x = 2 return KEYS.x", "2", 1},
+		{"KEYS = nil", "x:1: Attempt to modify a readonly table", 0},
+		{"return KEYS()", "x:1: attempt to call global 'KEYS' (a table value)", 0},
+		{"return redis.f('bound')", "100", 0},
+		{"return (redis.f('bound', 1, 2))", "102", 0},
+		{"return redis.f 'bound'", "100", 0},
+		{"local function g() return 1, 2, 3 end return redis.f('bound', g())", "103", 0},
+		{"return _G['redis'].f('bound', redis.f('bound'))", "101", 0},
+		{"return redis.f(('bound'))", "100", 0},
+		{"return redis.f('unbound', 1)", "2", 0},
+		{"return redis.f('bound' .. '')", "1", 0},
+		{"local f = redis.f return f('bound')", "100", 0},
+		{"local r, n = redis, 1 local f = r.f return f('bound', n)", "101", 0},
+		{"local f = redis.f return (function() return f('bound') end)()", "100", 0},
+		{"local f = redis.f f = function() return 5 end return f('bound')", "5", 0},
+		{"local f = redis.f function f() return 5 end return f('bound')", "5", 0},
+		{"local f = redis.f local function g() f = nil end g() return f('bound')", "x:1: attempt to call local 'f' (a nil value)", 0},
+		{"local f = redis.f for i = 1, 2 do if i == 2 then return f('bound') end f = math.max end", "x:1: bad argument #1 to 'f' (number expected, got string)", 0},
+		{"local g, f = redis.f return f('bound')", "x:1: attempt to call local 'f' (a nil value)", 0},
+		{"local f = redis.f do local f = math.max return f(1, 3) end", "3", 0},
+		{"local f = redis.f local function g(f) return f('bound') end return g(function(s) return s end)", "bound", 0},
+		{"local f = redis return f('bound')", "x:1: attempt to call local 'f' (a table value)", 0},
+		{"local f = redis return (function() return f.f.g end)()", "x:1: attempt to index field 'f' (a function value)", 1},
+		{"local f = redis.seven return (function() return f.g end)()", "x:1: attempt to index upvalue 'f' (a number value)", 1},
+		{"return redis.f(1, 'bound')", "2", 0},
+		{"return redis.seven('bound')", "x:1: attempt to call field 'seven' (a number value)", 0},
 		{"local redis = {f = function() return 'mine' end} return redis.f()", "mine", 1},
 		{"local function g(redis) return redis.seven end return g({seven = 8})", "8", 1},
-		{"local redis = redis local function g() return redis.f(1) end return g()", "1", 1},
+		{"local redis = redis local function g() return redis.f(1) end return g()", "1", 0},
 		{"return redis.absent", "nil", 1},
 		{"return redis.absent()", "x:1: attempt to call field 'absent' (a nil value)", 1},
 		{"return redis.seven()", "x:1: attempt to call field 'seven' (a number value)", 0},

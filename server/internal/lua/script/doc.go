@@ -8,8 +8,8 @@
 // Package lua is the machine, package compiler compiles the source, and the libraries are
 // here. All are our own, because scripts of Redis depend on points in which other
 // implementations for Go differ from Lua 5.1: how numbers are read and written, messages of
-// errors and their lines, the order in which pairs and cjson.encode visit a table, the border
-// that # finds, patterns and string.format; and on what Redis has removed or added.
+// errors and their lines, the order in which pairs and cjson.encode visit a table, also the globals and
+// libraries, the border that # finds, patterns and string.format; and on what Redis has removed or added.
 //
 // # What remains different
 //
@@ -23,6 +23,8 @@
 //     long, or an expression of about 250 operands too complex, for one of them only.
 //   - The last of 17 digits of x^y differs for a few operands, where the C library rounds to the
 //     other side; that of math.sin, cos and tan, and of large arguments the 14th, too.
+//   - __redis__err__handler names another position where a script calls it as a tail call, or from code
+//     of loadstring.
 //   - A recursion of 16 381 calls is too deep; in Lua up to 20 000 are allowed after a first
 //     one was too deep.
 //

@@ -70,10 +70,7 @@ func FuzzLibraries(f *testing.F) {
 			}
 			return Library()
 		}
-		args := Library()
-		args.SetInt(st.vm, 1, lua.Text(how))
-		args.SetInt(st.vm, 2, lua.Text(data))
-		st.SetGlobal("ARGV", args.Value())
+		st.SetArguments(nil, [][]byte{[]byte(how), []byte(data)})
 		hung := time.AfterFunc(2*time.Minute, func() { panic(fmt.Sprintf("hangs: %q, %q", how, data)) })
 		before := allocated()
 		_, failed := st.Call(fn)

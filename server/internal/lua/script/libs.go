@@ -17,10 +17,18 @@ type entry struct {
 // library returns a table of functions. Their order is that of pairs where they collide.
 func (st *State) library(functions ...entry) *lua.Table {
 	t := lua.NewTable(0, len(functions))
-	for _, f := range functions {
-		t.SetText(nil, f.name, st.function(f.run))
+	for _, e := range st.entries(functions...) {
+		t.SetText(nil, e.Name, e.Value)
 	}
 	return t
+}
+
+// entries returns functions as entries.
+func (st *State) entries(functions ...entry) (list []Entry) {
+	for _, f := range functions {
+		list = append(list, Entry{f.name, st.function(f.run)})
+	}
+	return list
 }
 
 // mathLibrary is section 5.6 of the manual of Lua 5.1. The sign of a result that is not a

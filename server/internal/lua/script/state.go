@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"strings"
 
 	"github.com/zsetd/zsetd/server/internal/lua"
 	"github.com/zsetd/zsetd/server/internal/lua/compiler"
@@ -23,6 +22,11 @@ type State struct {
 	// It returns the value to panic with; nil if the panic is an error of the script.
 	Panicked func(value any) any
 
+	// Bound returns a function of Go that takes the place of one of redis or server in calls with a
+	// given string as the first argument, and takes the arguments after it; nil if there is none. It
+	// is set before Seal.
+	Bound func(f *lua.Function, first string) *lua.Function
+
 	// Running reports that a script runs, other than one that is being loaded: only
 	// then random numbers are available, as in Redis.
 	Running bool
@@ -30,6 +34,9 @@ type State struct {
 	vm       *lua.Machine
 	globals  *lua.Table           // of scripts
 	fixed    map[string]lua.Value // those of them that never change
+	keys     *lua.Table           // KEYS
+	argv     *lua.Table           // ARGV
+	server   lua.Value            // the table that pairs does not visit, or nil
 	compiler compiler.Compiler
 	random   rand48
 	active   bool                            // something runs, or is compiled
@@ -71,9 +78,9 @@ type Entry struct {
 // Function returns an entry that is a function.
 func Function(name string, f lua.GoFunction) Entry { return Entry{name, lua.NewFunction(f).Value()} }
 
-// Library returns a table of entries. Their order is that of pairs where they collide.
+// Library returns a table of entries, which grows with them. The order of pairs depends on theirs.
 func Library(entries ...Entry) *lua.Table {
-	t := lua.NewTable(0, len(entries))
+	t := lua.NewTable(0, 0)
 	for _, e := range entries {
 		t.SetText(nil, e.Name, e.Value)
 	}
@@ -81,11 +88,19 @@ func Library(entries ...Entry) *lua.Table {
 }
 
 // Seal makes the globals, including redis and Valkey's server, visible to scripts. From then on scripts
-// can change neither the globals nor their contents. If fixed, SetGlobals is never called, and
-// the code of scripts contains values of globals in place of look-ups.
+// can change neither the globals nor their contents. If fixed, KEYS and ARGV exist, SetGlobals is never
+// called, and the code of scripts contains values of globals in place of look-ups; pairs does not visit
+// server, which Redis does not have.
 func (st *State) Seal(redis, server *lua.Table, fixed bool) {
 	st.globals.SetText(nil, "redis", redis.Value())
-	st.globals.SetText(nil, "server", server.Value())
+	redis.ReadOnly, server.ReadOnly = true, true
+	if fixed {
+		st.globals.SetText(nil, "__redis__err__handler", st.function(errorHandler))
+		st.server = server.Value()
+	} else {
+		st.globals.SetText(nil, "server", server.Value())
+	}
+	st.globals.SetText(nil, "debug", lua.Nil)
 	for at := 0; ; {
 		k, v, next := st.globals.Entry(at)
 		if k.IsNil() {
@@ -96,12 +111,14 @@ func (st *State) Seal(redis, server *lua.Table, fixed bool) {
 		}
 		at = next
 	}
-	st.globals.SetText(nil, "_G", st.globals.Value())
 	st.Strict(st.globals)
 	if !fixed {
 		return
 	}
-	st.fixed = map[string]lua.Value{}
+	st.keys, st.argv = lua.NewTable(0, 0), lua.NewTable(0, 0)
+	st.globals.SetText(nil, "KEYS", st.keys.Value())
+	st.globals.SetText(nil, "ARGV", st.argv.Value())
+	st.fixed = map[string]lua.Value{"server": st.server}
 	for at := 0; ; {
 		k, v, next := st.globals.Entry(at)
 		if k.IsNil() {
@@ -112,6 +129,17 @@ func (st *State) Seal(redis, server *lua.Table, fixed bool) {
 		at = next
 	}
 	st.compiler.Fixed = st.fixedValue
+	if st.Bound != nil {
+		st.compiler.Bound = st.boundValue
+	}
+}
+
+// boundValue is Bound for the compiler.
+func (st *State) boundValue(f lua.Value, first string) lua.Value {
+	if fn := f.Function(); fn != nil {
+		return st.Bound(fn, first).Value()
+	}
+	return lua.Nil
 }
 
 // fixedValue returns the value of a global variable that never changes, or of a field of its
@@ -120,7 +148,7 @@ func (st *State) fixedValue(in lua.Value, name string) lua.Value {
 	if in.IsNil() || in.Table() == st.globals {
 		return st.fixed[name]
 	}
-	if t := in.Table(); t != nil {
+	if t := in.Table(); t != nil && t.ReadOnly {
 		return t.GetText(name)
 	}
 	return lua.Nil
@@ -141,11 +169,35 @@ func missing(c *call) {
 	if !ok {
 		c.raise("Second argument to luaProtectedTableError must be a string or number")
 	}
+	if name == "server" && !c.server.IsNil() {
+		c.push(c.server)
+		return
+	}
 	c.raise("Script attempted to access nonexistent global variable '" + conv.CString(name) + "'")
 }
 
-// SetGlobal sets a global variable, which scripts cannot. It is none that existed in Seal.
-func (st *State) SetGlobal(name string, v lua.Value) { st.globals.SetText(st.vm, name, v) }
+// SetArguments sets the elements of the global variables KEYS and ARGV, after Seal with fixed. Their
+// tables are used again: no script can keep them, as neither globals nor what they refer to can be
+// changed, and what a script creates ends with it.
+func (st *State) SetArguments(keys, argv [][]byte) {
+	st.fill(st.keys, keys)
+	st.fill(st.argv, argv)
+}
+
+// fill makes a table one of strings.
+func (st *State) fill(t *lua.Table, elements [][]byte) {
+	t.Arrange(len(elements))
+	for i, e := range elements {
+		t.SetInt(st.vm, i+1, lua.Bytes(e))
+	}
+}
+
+// Strings returns a table of strings.
+func (st *State) Strings(elements [][]byte) *lua.Table {
+	t := lua.NewTable(0, 0)
+	st.fill(t, elements)
+	return t
+}
 
 // SetGlobals replaces the globals that scripts see, which are read-only, too; nil
 // restores their own. Both are read through the same table, so that functions which were made
@@ -239,10 +291,7 @@ func (st *State) Call(fn *lua.Function, args ...lua.Value) (result lua.Value, fa
 	if err != nil {
 		failed = &Error{Value: err.Value, Known: err.Known}
 		if err.Known {
-			failed.Source, failed.Line = err.Source(), err.Line()
-			if !strings.HasPrefix(failed.Source, "=") && !strings.HasPrefix(failed.Source, "[string ") {
-				failed.Source = "@" + failed.Source
-			}
+			failed.Source, failed.Line = sourceName(err.Source()), err.Line()
 		}
 	}
 	return result, failed
