@@ -163,7 +163,7 @@ func TestTools(t *testing.T) {
 		{"export " + timed + " --format rdb --for redis7 -o " + at("timed7.rdb"), 1, []string{"3 keys exported", "2 fields of hashes were written without"}},
 		{"import " + at("timed.rdb") + " " + at("timed2.db"), 0, []string{"3 keys imported"}},
 		{"export " + at("timed2.db") + " --json", 0, []string{`"deadlines":[["m",33000000000000]]`, `"deadlines":[["f",33000000000000],["g",33000000000000]]`}},
-		{"import " + filepath.Join("..", "..", "server", "internal", "differential", "testdata", "judges", "redis8.rdb") + " " + at("judge.db"), 0,
+		{"import " + filepath.Join("..", "..", "server", "internal", "tests", "differential", "testdata", "judges", "redis8.rdb") + " " + at("judge.db"), 0,
 			[]string{"22 keys imported"}},
 		{"import " + at("dump.rdb") + " " + at("rdb.db"), 0, []string{"3 keys imported", "0 failed"}},
 		{"export " + damagedFile, 1, []string{"damaged"}},
