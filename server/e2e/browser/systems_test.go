@@ -241,7 +241,7 @@ func TestTranscripts(t *testing.T) {
 		s := cli.run(list[2], "ZADDEX club")
 		p.opens("club", "Waiting list")
 		p.shows(".lane:nth-child(1)", "ann")
-		s = cli.run(s, "ZADDEX club EX 2000 MEMBERS 1 * ben")
+		s = cli.run(s, "ZADDEX club EX 2000 * ben")
 		p.shows(".lane:nth-child(1) b", "2 of 30")
 		cli.run(s, "ZRANGE club") // ann is silent
 		p.shows(".lane:nth-child(1) b", "1 of 30")

@@ -107,7 +107,7 @@ func TestLibraryForRedis(t *testing.T) {
 			{"FCALL zaddex 1 z MEMBERS 1 1 x", ":1\r\n"},
 			{"FCALL zttl 1 z MEMBERS 1 x", "*1\r\n:-1\r\n"},
 			{"FCALL zaddex 2 z y MEMBERS 1 1 x", "-ERR wrong number of arguments for 'zaddex' command\r\n"},
-			{"FCALL zaddex 1 z MEMBERS 1 1", "-ERR wrong number of arguments for 'zaddex' command\r\n"},
+			{"FCALL zaddex 1 z 1", "-ERR wrong number of arguments for 'zaddex' command\r\n"},
 		} {
 			if got := p.Do(strings.Fields(step.line)...); step.want != "" && got != step.want {
 				t.Errorf("%s: %q, want %q", step.line, got, step.want)
