@@ -117,7 +117,11 @@ func (d *Direct) watch() (stop func()) {
 }
 
 // LimitScripts sets by how much the process may grow while a script runs.
-func (srv *subject) LimitScripts(bytes uint64) { srv.Scripting.MemoryLimit = bytes }
+func (srv *subject) LimitScripts(bytes uint64) {
+	srv.Mu.Lock()
+	defer srv.Mu.Unlock()
+	srv.Scripting.MemoryLimit = bytes
+}
 
 // Digest returns a sum of all keys, with their values and deadlines. soon says that one of
 // them may expire within a minute: then two digests may differ though nothing was changed.
