@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 
 	"github.com/zsetd/zsetd/server/internal/values/journal"
 	"github.com/zsetd/zsetd/server/internal/values/sequence"
@@ -19,6 +20,8 @@ type client struct {
 	keys int      // number of keys that it uses in each database, or 0 for the names
 	open []*Entry // opened for writing by the current command
 	gone []any    // values that the current command removed from their keys
+
+	undoing bool // the keyspace has a savepoint
 }
 
 const names = "abcde"
@@ -43,8 +46,12 @@ func (c *client) home(e *Entry) *DB {
 	return nil
 }
 
-// command executes some operations and then the work at the end of a command.
+// command executes some operations and then the work at the end of a command. Before some,
+// others are executed and rolled back.
 func (c *client) command() {
+	if !c.undoing && c.keys == 0 && c.r.IntN(8) == 0 {
+		c.rollback()
+	}
 	c.now += int64(c.r.IntN(4))
 	c.ks.SetNow(c.now)
 	recorded, sequence := c.ks.Recorded(), c.ks.Sequence()
@@ -64,6 +71,42 @@ func (c *client) command() {
 	// A journal that only reorders spaces takes one byte.
 	if c.ks.Recorded() > recorded && c.ks.Sequence() <= sequence || c.ks.Recorded() < recorded || c.ks.Sequence() < sequence {
 		panic("the sequence does not say what is recorded")
+	}
+}
+
+// rollback executes some commands after a savepoint, and mostly returns to it.
+func (c *client) rollback() {
+	type state struct {
+		keys               map[snapshotKey]content
+		recorded           int
+		sequence, effects  uint64
+		volatile, deadline [4]int
+	}
+	now := func() state {
+		s := state{keys: databases(c.ks), recorded: c.ks.Recorded(), sequence: c.ks.Sequence(), effects: c.ks.EffectCount()}
+		for i, db := range c.ks.dbs {
+			s.volatile[i], s.deadline[i] = db.Volatile(), db.members.Len()
+		}
+		return s
+	}
+	c.ks.Seal()
+	before := now()
+	c.ks.Savepoint()
+	c.undoing = true
+	for range 1 + c.r.IntN(4) {
+		c.command()
+	}
+	c.undoing = false
+	if c.r.IntN(4) == 0 {
+		c.ks.Release()
+		return
+	}
+	c.ks.Rollback()
+	if after := now(); !reflect.DeepEqual(after, before) {
+		panic(fmt.Sprintf("rolled back to %+v, not %+v", after, before))
+	}
+	if err := c.ks.Check(); err != nil {
+		panic(err)
 	}
 }
 
@@ -145,13 +188,13 @@ func (c *client) step() {
 			to.SetDeadline(to.Add(name, Clone(e.Value())), e.Deadline())
 		}
 	case 12:
-		switch c.r.IntN(12) {
-		case 0, 1, 2:
-			c.ks.Swap(c.r.IntN(c.ks.Len()), c.r.IntN(c.ks.Len()))
-		case 3:
-			db.Clear()
-		default:
+		switch how := c.r.IntN(12); {
+		case c.undoing || how > 3:
 			c.ks.Sweep(c.r.IntN(3))
+		case how < 3:
+			c.ks.Swap(c.r.IntN(c.ks.Len()), c.r.IntN(c.ks.Len()))
+		default:
+			db.Clear()
 		}
 	}
 }

@@ -27,7 +27,8 @@ type Keyspace struct {
 	cleared    int64
 	moved      bool      // a deadline changed since the last call of Next
 	snapshot   *Snapshot // nil if there is none
-	effects    uint64    // see EffectCount
+	savepoint  *savepoint
+	effects    uint64 // see EffectCount
 	hits       int64
 	usedBytes  int64     // see UsedBytes
 	growing    []weighed // values opened for writing; see weight.go
@@ -491,10 +492,10 @@ func (db *DB) Edit(key []byte) *Entry {
 	if e == nil {
 		return nil
 	}
+	db.opened(e)
 	if !db.ks.NoTouch {
 		db.ks.used(e)
 	}
-	db.opened(e)
 	return e
 }
 
@@ -580,6 +581,9 @@ func (db *DB) remove(key string) {
 	if db.snapshot != nil {
 		db.snapshot.removed(e)
 	}
+	if db.ks.savepoint != nil {
+		db.ks.savepoint.save(db, e)
+	}
 	db.addUsedBytes(int64(db.entries.bytes() - tables))
 	db.unweigh(e)
 	if x := db.slots; x != nil {
@@ -612,9 +616,7 @@ func (db *DB) SetDeadline(e *Entry, ms int64) (now *Entry, had bool) {
 	if ms == 0 && !had {
 		return e, false
 	}
-	if db.snapshot != nil {
-		db.snapshot.changing(e)
-	}
+	db.changing(e)
 	if !e.setDeadline(ms) { // a packed entry without space for a deadline
 		e = db.relocate(e, e.resized(e.valueSize(), true))
 		e.setDeadline(ms)
@@ -692,6 +694,9 @@ func (db *DB) insert(e *Entry, hash uint64) {
 	db.entries.insert(e, hash)
 	if db.snapshot != nil {
 		db.snapshot.created(e.Key())
+	}
+	if db.ks.savepoint != nil {
+		db.ks.savepoint.absent(db, e.Key())
 	}
 	db.addUsedBytes(int64(db.entries.bytes() - before))
 }

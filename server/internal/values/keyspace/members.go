@@ -22,9 +22,7 @@ type edited struct {
 
 // opened registers e as open for writing.
 func (db *DB) opened(e *Entry) {
-	if db.snapshot != nil {
-		db.snapshot.changing(e)
-	}
+	db.changing(e)
 	if db.views != nil {
 		delete(db.views, e.Key())
 	}
@@ -190,9 +188,7 @@ func (db *DB) purge(e *Entry, limit int) (n int, emptied bool) {
 
 // purging prepares the removal of expired members of e.
 func (db *DB) purging(e *Entry) {
-	if db.snapshot != nil {
-		db.snapshot.changing(e)
-	}
+	db.changing(e)
 	if db.ks.rec != nil {
 		db.ks.rec.observe(db, e)
 	}
