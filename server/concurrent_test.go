@@ -61,6 +61,7 @@ func methodCalls(dir string) map[string]func(ctx context.Context, srv *Server) {
 		"CommandName":    func(_ context.Context, srv *Server) { srv.CommandName("get") },
 		"Dialer":         func(ctx context.Context, srv *Server) { converse(ctx, srv, "PING") },
 		"Do":             func(ctx context.Context, srv *Server) { srv.Do(ctx, "PING") },
+		"DoMany":         func(ctx context.Context, srv *Server) { srv.DoMany(ctx, []any{"PING"}, []any{"PING"}) },
 		"IsReplica":      func(_ context.Context, srv *Server) { srv.IsReplica() },
 		"ListenAndServe": func(_ context.Context, srv *Server) { srv.ListenAndServe() }, // port 0: it fails, and closes nothing
 		"Listening":      func(ctx context.Context, srv *Server) { srv.Listening(ctx) },
@@ -83,6 +84,9 @@ func methodCalls(dir string) map[string]func(ctx context.Context, srv *Server) {
 		"Stats":      func(_ context.Context, srv *Server) { srv.Stats() },
 		"Subscribe":  func(ctx context.Context, srv *Server) { s, err := srv.Subscribe(ctx, "c"); subscribe(ctx, s, err) },
 		"TLSConfig":  func(_ context.Context, srv *Server) { srv.TLSConfig() },
+		"Tx": func(ctx context.Context, srv *Server) {
+			srv.Tx(ctx, func(tx *Tx) error { _, err := tx.Do("PING"); return err })
+		},
 		"UsedMemory": func(_ context.Context, srv *Server) { srv.UsedMemory() },
 		"Keys": func(ctx context.Context, srv *Server) {
 			for range srv.Keys(ctx, 0, "*") {

@@ -24,13 +24,14 @@ func calledWithin(t *testing.T, srv *Server) {
 		}
 	}
 	_, do := srv.Do(ctx, "PING")
+	_, many := srv.DoMany(ctx, []any{"PING"})
 	_, subscribe := srv.Subscribe(ctx, "c")
 	_, dial := srv.Dialer()(ctx, "", "")
 	var keys error
 	for _, keys = range srv.Keys(ctx, 0, "*") {
 	}
 	for name, err := range map[string]error{
-		"Do": do, "Subscribe": subscribe, "Dialer": dial, "Keys": keys, "Save": srv.Save(ctx), "Close": srv.Close(), "Shutdown": srv.Shutdown(ctx),
+		"Do": do, "DoMany": many, "Tx": srv.Tx(ctx, func(*Tx) error { return nil }), "Subscribe": subscribe, "Dialer": dial, "Keys": keys, "Save": srv.Save(ctx), "Close": srv.Close(), "Shutdown": srv.Shutdown(ctx),
 		"Check": srv.Check(), "Ready": srv.Ready(ctx), "Listening": srv.Listening(ctx), "ListenAndServe": srv.ListenAndServe(), "Signaled": srv.Signaled(false),
 		"BackupFile": srv.BackupFile(ctx, ""),
 	} {

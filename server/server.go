@@ -209,8 +209,9 @@ func (srv *Server) TLSConfig() (*tls.Config, error) { return srv.transport.TLSCo
 // Arguments may be strings, []byte, integers and floats of all sizes, bools (1 or 0),
 // []string, which stands for its elements, time.Duration and time.Time, and values of
 // named types, such as type ID string, that have the kind of one of these. They are sent by
-// their kind: no method of theirs is called, and a type made of time.Duration is an integer.
-// Anything else, nil and pointers included, is an error.
+// their kind, and a type made of time.Duration is an integer. Any other type, and a named one too, is
+// sent as its method MarshalBinary encodes it (encoding.BinaryMarshaler); without that, it is an
+// error, as are nil and pointers.
 //
 // A Duration is sent in the unit that the command demands where the Duration stands:
 // after EX or as the timeout of BLPOP in seconds, after PX or BLOCK in milliseconds,
@@ -227,6 +228,23 @@ func (srv *Server) Do(ctx context.Context, args ...any) (reply any, err error) {
 		return nil, err
 	}
 	return srv.engine.Do(ctx, args...)
+}
+
+// DoMany executes commands one after another, as if a connection had sent them together, and
+// returns their replies in order:
+//
+//	replies, err := srv.DoMany(ctx, []any{"INCR", "views"}, []any{"ZRANGE", "due", 0, -1})
+//
+// An error reply is an element of type protocol.ReplyError, and the commands after it are executed
+// nevertheless. It costs less than as many calls of [Server.Do]. Other commands may run in between,
+// and see the changes so far: see [Server.Tx]. Arguments, replies and errors are those of Do. An
+// argument that cannot be sent is an error before the first command is executed. If err is not nil, replies are
+// those of the commands that have completed by then, the first ones.
+func (srv *Server) DoMany(ctx context.Context, commands ...[]any) (replies []any, err error) {
+	if err := srv.engine.Within(); err != nil {
+		return nil, err
+	}
+	return srv.engine.DoMany(ctx, commands...)
 }
 
 // Apart returns a context for [Server.Do], and for the function that [Server.Dialer] returns,

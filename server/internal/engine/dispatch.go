@@ -40,6 +40,9 @@ func (s *Session) Exec(argv [][]byte) {
 func (s *Session) dispatch(argv [][]byte) {
 	srv := s.Engine
 	cmd, names := srv.Table.Find(argv)
+	if cmd == nil && s.isProgram() {
+		cmd, names = srv.transaction, 1
+	}
 	if srv.Config.Valkey() && s.mustLogIn() && (cmd == nil || !cmd.Spec.Flags().Has(protocol.NoAuth)) && !isHTTP(argv[0]) {
 		s.Activity.last = cmd
 		s.refuse(cmd, errNoAuth) // before all other errors

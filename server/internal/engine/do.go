@@ -29,8 +29,9 @@ import (
 // Arguments may be strings, []byte, integers and floats of all sizes, bools (1 or 0),
 // []string, which stands for its elements, time.Duration and time.Time, and values of
 // named types, such as type ID string, that have the kind of one of these. They are sent by
-// their kind: no method of theirs is called, and a type made of time.Duration is an integer.
-// Anything else, nil and pointers included, is an error.
+// their kind, and a type made of time.Duration is an integer. Any other type, and a named one too, is
+// sent as its method MarshalBinary encodes it (encoding.BinaryMarshaler); without that, it is an
+// error, as are nil and pointers.
 //
 // A Duration is sent in the unit that the command demands where the Duration stands:
 // after EX or as the timeout of BLPOP in seconds, after PX or BLOCK in milliseconds,
@@ -43,37 +44,49 @@ import (
 // score, it is sent in seconds with microseconds as the fraction, which is the
 // number that @now stands for.
 func (srv *Engine) Do(ctx context.Context, args ...any) (reply any, err error) {
-	defer srv.setClosedError(&err)
+	argv, err := srv.directArguments(args)
+	if err != nil {
+		return nil, err
+	}
+	replies, err := srv.direct(ctx, [][][]byte{argv}, nil)
+	if err != nil {
+		return nil, err
+	}
+	if e, ok := replies[0].(protocol.ReplyError); ok {
+		return nil, e
+	}
+	return replies[0], nil
+}
+
+// DoMany executes the commands of a pipeline, and returns their replies in order. An error reply is
+// an element. If err is not nil, replies are those of the commands that have completed.
+func (srv *Engine) DoMany(ctx context.Context, commands ...[]any) (replies []any, err error) {
+	batch := make([][][]byte, len(commands))
+	for i, args := range commands {
+		if batch[i], err = srv.directArguments(args); err != nil {
+			return nil, fmt.Errorf("command %d: %w", i, err)
+		}
+	}
+	if len(batch) == 0 {
+		return nil, nil
+	}
+	return srv.direct(ctx, batch, nil)
+}
+
+// directArguments returns the arguments of a command that Do can run.
+func (srv *Engine) directArguments(args []any) ([][]byte, error) {
 	argv, err := srv.Arguments(args)
 	if err != nil {
 		return nil, err
 	}
 	if len(argv) == 0 {
-		return nil, fmt.Errorf("zsetd: no command")
+		return nil, errors.New("zsetd: no command")
 	}
 	if cmd, _ := srv.Table.Find(argv); cmd != nil && cmd.OfConnection {
 		return nil, fmt.Errorf("zsetd: %s needs a connection: use Server.Dialer",
 			strings.ToUpper(strings.ReplaceAll(cmd.Name, "|", " ")))
 	}
-	if err := srv.Ready(ctx); err != nil {
-		return nil, err
-	}
-	if !srv.Ending.enterCall() {
-		return nil, srv.closedError()
-	}
-	defer srv.Ending.running.Done()
-	out, err := srv.direct(ctx, argv)
-	if out == nil {
-		return nil, err
-	}
-	reply, _, err = protocol.Decode(out)
-	if err != nil {
-		return nil, fmt.Errorf("zsetd: reply: %w", err)
-	}
-	if e, ok := reply.(protocol.ReplyError); ok {
-		return nil, e
-	}
-	return reply, nil
+	return argv, nil
 }
 
 // enterCall registers a call of Do, which Close and Shutdown wait for before they
@@ -88,54 +101,88 @@ func (e *ending) enterCall() bool {
 	return true
 }
 
-// direct executes one command in a session of its own. It returns either the
-// encoded reply or the reason why there is none.
-func (srv *Engine) direct(ctx context.Context, argv [][]byte) (out []byte, err error) {
+// direct executes commands in a session of its own, and returns their replies, decoded. If it returns
+// an error, the replies are those of the commands that have completed. With a program, it is the
+// handler of the command.
+func (srv *Engine) direct(ctx context.Context, batch [][][]byte, program func(*Call)) (replies []any, err error) {
+	defer srv.setClosedError(&err)
+	if err := srv.Ready(ctx); err != nil {
+		return nil, err
+	}
+	if !srv.Ending.enterCall() {
+		return nil, srv.closedError()
+	}
+	defer srv.Ending.running.Done()
 	woken := make(chan struct{}, 1)
 	s := srv.newDirect(Peer{FD: -1, Wake: func() {
 		select {
 		case woken <- struct{}{}:
 		default:
 		}
-	}, Conn: caller{ctx}}, IsApart(ctx))
+	}, Conn: caller{ctx, program}}, IsApart(ctx))
+	take := func(out []byte) (err error) {
+		for len(out) > 0 && err == nil {
+			var reply any
+			var n int
+			if reply, n, err = protocol.Decode(out); err == nil {
+				replies, out = append(replies, reply), out[n:]
+			}
+		}
+		return err
+	}
 	defer func() {
 		// A reply that has arrived meanwhile takes precedence: the command has run,
 		// and an element that it took exists nowhere else.
-		if last := s.leave(); out == nil && last != nil {
-			out, err = last, nil
+		if last := s.leave(); err != nil && take(last) == nil && len(replies) == len(batch) {
+			err = nil
 		}
 	}()
-	done, out, ending := s.Turn([][][]byte{argv}, nil)
-	stopped := srv.Ending.Stopped
-	for out == nil && !ending || done == 0 {
-		if stopped == nil && s.WaitsForOthers() {
-			return nil, srv.closedError()
+	done, out, ending := 0, []byte(nil), false
+	turn := func() {
+		var n int
+		n, out, ending = s.Turn(batch[done:], nil)
+		done += n
+	}
+	turn()
+	for stopped := srv.Ending.Stopped; ; {
+		progress := out != nil
+		for ; out != nil; out = s.Written() {
+			if err := take(out); err != nil {
+				return replies, fmt.Errorf("zsetd: reply: %w", err)
+			}
+			if len(replies) == len(batch) {
+				return replies, nil
+			}
+		}
+		switch {
+		case ending && ctx.Err() != nil:
+			return replies, ctx.Err()
+		case ending:
+			return replies, s.noReply()
+		case progress && done < len(batch) && !s.Stall.Stalled.Load():
+			turn()
+			continue
+		case stopped == nil && s.WaitsForOthers():
+			return replies, srv.closedError()
 		}
 		select {
 		case <-woken:
 		case <-srv.fault.broken:
-			return nil, srv.closedError()
+			return replies, srv.closedError()
 		case <-stopped:
 			stopped = nil // a command that waits only for the file still completes
 			continue
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return replies, ctx.Err()
 		}
-		if done == 0 && !s.Stall.Stalled.Load() {
-			done, out, ending = s.Turn([][][]byte{argv}, nil)
+		if done < len(batch) && !s.Stall.Stalled.Load() {
+			turn()
 			continue
 		}
 		var killed bool
 		out, killed, ending = s.Take()
 		ending = ending || killed
 	}
-	if ctx.Err() != nil && out == nil {
-		return nil, ctx.Err()
-	}
-	if out == nil {
-		return nil, s.noReply()
-	}
-	return out, nil
 }
 
 // newDirect returns a session for one call of Do. Apart leaves its commands out of the statistics.
@@ -173,8 +220,12 @@ func (s *Session) leave() (out []byte) {
 	return out
 }
 
-// caller is the connection of a session of Do: it ends with the context of the call.
-type caller struct{ ctx context.Context }
+// caller is the connection of a session of Do: it ends with the context of the call. program is the
+// handler of its command, or nil if the command is in the table.
+type caller struct {
+	ctx     context.Context
+	program func(*Call)
+}
 
 // Ended implements Conn.
 func (c caller) Ended() bool { return c.ctx.Err() != nil }

@@ -42,6 +42,7 @@ type Engine struct {
 	Time  *clock.Clock
 
 	Table            *table
+	transaction      *Command // of Tx
 	checks           checks
 	compileLibraries func(*Engine, *keyspace.Keyspace, LibraryLimits) Functions // see Parts
 
@@ -219,6 +220,7 @@ func configured(o Options, p Parts) (*Engine, error) {
 		Log:              o.Logger,
 		level:            o.LogLevel,
 		Table:            t,
+		transaction:      newTransaction(),
 		compileLibraries: p.Libraries,
 		Config:           config.Defaults(),
 		Rand:             mrand.New(mrand.NewPCG(mrand.Uint64(), mrand.Uint64())),

@@ -114,7 +114,7 @@ func (c *Command) subscribes() (kind subscription.Topic, yes bool) {
 // command that runs here.
 func (s *Session) forwards(cmd *Command, argv [][]byte, names int) bool {
 	kind, subscribes := cmd.subscribes()
-	toHome := cmd.forwarded || cmd.Watches || cmd.RunsQueue
+	toHome := cmd.forwarded || cmd.Watches || cmd.RunsQueue || s.isProgram()
 	switch {
 	case s.Modes.Replica, s.Modes.monitoring, s.onlySubscribes() && !cmd.WhileSubscribed:
 		return false // a later check refuses it
@@ -125,6 +125,8 @@ func (s *Session) forwards(cmd *Command, argv [][]byte, names int) bool {
 		return s.enqueues(cmd, argv, names)
 	case toHome && s.Engine.Forwarding.preparing:
 		s.Engine.postpone(s, argv)
+	case s.isProgram():
+		s.refuse(cmd, "ERR the data have moved: a transaction of the program cannot use them here")
 	case cmd.forwarded:
 		s.forward(s.forwardRequest(cmd, argv))
 	case cmd.Watches && !s.Transaction.Multi:

@@ -8,8 +8,8 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// ProgramCall is one execution of a command that the embedding program defines. The
-// handler changes data only through Do, which runs commands as a script's redis.call
+// ProgramCall is one execution of a command that the embedding program defines, or of a function
+// of Tx. The handler changes data only through Do, which runs commands as a script's redis.call
 // does: in the commit scope of the call, with the permissions of the client.
 type ProgramCall struct {
 	call   *Call
@@ -25,6 +25,23 @@ type ProgramCall struct {
 // change data. Otherwise, and if a command that it has called panics, the data may be
 // half changed: the panic goes on and stops the server (fault.go).
 func CallProgram(c *Call, handler func(*ProgramCall) (any, error)) {
+	p := newProgramCall(c)
+	reply, panicked, err := p.handle(handler)
+	if panicked != nil {
+		err = fmt.Errorf("ERR internal error in '%s', see the server's log", c.Command.Name)
+	}
+	if err != nil {
+		c.Reply.Error(errorText(err))
+		return
+	}
+	mark := c.Reply.Len()
+	if bad := replyValue(c.Reply, reply); bad != nil {
+		c.Reply.Truncate(mark)
+		c.Reply.Error(fmt.Sprintf("ERR the handler of '%s' returned a %T, which is no reply", c.Command.Name, bad))
+	}
+}
+
+func newProgramCall(c *Call) *ProgramCall {
 	p := &ProgramCall{call: c}
 	caller := c.Session
 	if caller.Modes.Script {
@@ -43,38 +60,39 @@ func CallProgram(c *Call, handler func(*ProgramCall) (any, error)) {
 	if c.Engine.Cluster != nil {
 		p.run.Slot, _ = caller.Misplaced(c.Command, c.Argv)
 	}
-	reply, err := p.handle(handler)
-	if err != nil {
-		c.Reply.Error(errorText(err))
-		return
-	}
-	mark := c.Reply.Len()
-	if bad := replyValue(c.Reply, reply); bad != nil {
-		c.Reply.Truncate(mark)
-		c.Reply.Error(fmt.Sprintf("ERR the handler of '%s' returned a %T, which is no reply", c.Command.Name, bad))
-	}
+	return p
 }
 
-// handle calls the handler.
-func (p *ProgramCall) handle(handler func(*ProgramCall) (any, error)) (reply any, err error) {
+// handlerExited is the panic of a handler that has ended its goroutine.
+type handlerExited struct{}
+
+// String implements fmt.Stringer.
+func (handlerExited) String() string {
+	return "a function of the program has ended its goroutine (runtime.Goexit, testing.T.FailNow) within the server"
+}
+
+// handle calls the handler. It returns the value of a panic that leaves the data whole.
+func (p *ProgramCall) handle(handler func(*ProgramCall) (any, error)) (reply, panicked any, err error) {
 	returned := false
 	defer func() {
 		p.ended = true
-		if returned || p.inside || p.run.Wrote {
+		if returned {
 			return
 		}
-		if v := recover(); v != nil {
-			name := p.call.Command.Name
-			p.call.Engine.Log.Error("panic in a command of the program; no data were changed",
-				"command", name, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-			reply, err = nil, fmt.Errorf("ERR internal error in '%s', see the server's log", name)
+		switch panicked = recover(); {
+		case panicked == nil: // only a panic can end the turn
+			panic(handlerExited{})
+		case p.inside || p.run.Wrote && !p.run.Atomic:
+			panic(panicked)
 		}
+		p.call.Engine.Log.Error("panic in a command of the program; no data were changed",
+			"command", p.call.Command.Name, "panic", fmt.Sprint(panicked), "stack", string(debug.Stack()))
 	}()
 	calls := &p.call.Engine.callbacks
 	defer calls.leave(calls.enter(mustNotWait))
 	reply, err = handler(p)
 	returned = true
-	return reply, err
+	return reply, nil, err
 }
 
 // Args returns the arguments without the command's name.
@@ -101,6 +119,8 @@ func (p *ProgramCall) Do(args ...any) (any, error) {
 		return nil, protocol.ReplyError(p.run.Engine.unknownCommand(argv))
 	case cmd.Spec.Flags().Has(protocol.Module | protocol.NoScript):
 		return nil, protocol.ReplyError("ERR '" + cmd.Name + "' cannot be called by a command of the program")
+	case p.run.Atomic && cmd.Spec.Flags().Has(protocol.Write) && !cmd.Spec.HasKeys():
+		return nil, protocol.ReplyError("ERR '" + cmd.Name + "' cannot be rolled back, so a transaction cannot call it")
 	case cmd.Spec.Flags().Has(protocol.Write) && p.run.ReadOnly:
 		return nil, protocol.ReplyError("ERR '" + cmd.Name + "' writes, and '" + p.call.Command.Name + "' lacks the flag write")
 	case cmd.ByArg == nil && !cmd.Spec.ArityOK(len(argv)):

@@ -116,6 +116,7 @@ type ScriptRun struct {
 	Flags    ScriptFlags
 	Watch    ScriptWatch
 	Wrote    bool
+	Atomic   bool              // of Tx: listeners learn nothing before its end
 	Calling  bool              // runs a command
 	Ask      func() *lua.Table // Interrupt
 	busy     bool              // has exceeded the threshold: other clients receive -BUSY
@@ -520,7 +521,11 @@ func (r *ScriptRun) CallCommand(cmd *Command, argv [][]byte, names int) (reply [
 		r.Caller.trackKeys(cmd, argv)
 	}
 	srv.recordCall(c, start)
-	srv.Turn.Scope.apply()
+	if r.Atomic {
+		srv.Turn.Scope.own()
+	} else {
+		srv.Turn.Scope.apply()
+	}
 	r.Caller.Activity.ran++
 	if s.Out.Over() {
 		return nil, "ERR not enough memory for the reply"

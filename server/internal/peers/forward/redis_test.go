@@ -255,6 +255,22 @@ func TestForwardErrors(t *testing.T) {
 	}
 }
 
+// A transaction of the program, which would find no data here, is refused.
+func TestForwardTx(t *testing.T) {
+	_, to := home(t)
+	srv := servertest.Run(t)
+	forwardTo(t, srv, to)
+	called := false
+	err := srv.Tx(t.Context(), func(*server.Tx) error { called = true; return nil })
+	if err == nil || err.Error() != "ERR the data have moved: a transaction of the program cannot use them here" || called {
+		t.Errorf("%v, called %v", err, called)
+	}
+	forwardTo(t, srv, "")
+	if err := srv.Tx(t.Context(), func(*server.Tx) error { called = true; return nil }); err != nil || !called {
+		t.Errorf("after the end of forwarding: %v", err)
+	}
+}
+
 // TestForwardUsers checks that a client's own user decides what it may do, and that
 // clients that have not logged in reach nothing.
 func TestForwardUsers(t *testing.T) {
