@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -281,6 +282,21 @@ type (
 	ownFloat   float32
 )
 
+// ownBinary and ownBinaryString are types that encode themselves.
+type (
+	ownBinary       struct{ text string }
+	ownBinaryString string
+)
+
+func (b *ownBinary) MarshalBinary() ([]byte, error) { return []byte("<" + b.text + ">"), nil }
+
+func (b ownBinaryString) MarshalBinary() ([]byte, error) {
+	if b == "" {
+		return nil, errors.New("empty")
+	}
+	return []byte("<" + b + ">"), nil
+}
+
 // Arguments arrive by their kinds, times and durations in the unit of the command.
 func TestDoArguments(t *testing.T) {
 	srv, err := enginetest.New(engine.Options{})
@@ -337,6 +353,9 @@ func TestDoArguments(t *testing.T) {
 		{[]any{int8(-8), int16(-16), int32(-32), int64(math.MinInt64), -1}, "-8 -16 -32 -9223372036854775808 -1"},
 		{[]any{uint8(8), uint16(16), uint32(32), uint64(math.MaxUint64), uint(1), uintptr(2)}, "8 16 32 18446744073709551615 1 2"},
 		{[]any{float32(0.1), 0.1, float32(16777216), 1e300, math.Inf(-1)}, "0.1 0.1 16777216 1e+300 -inf"},
+		{[]any{netip.MustParseAddr("65.66.67.68"), &ownBinary{"SET"}, ownBinaryString("x")}, "ABCD <SET> <x>"},
+		{[]any{(*ownBinary)(nil)}, "zsetd: argument 0: cannot send a nil *server.ownBinary"},
+		{[]any{"SET", "k", ownBinaryString("")}, "zsetd: argument 2: empty"},
 		{[]any{true, false, ownBool(true), time.March, slog.LevelError}, "1 0 1 3 8"},
 		{[]any{ownString("SET"), ownStrings{"a", "b"}, ownBytes("c"), []ownString{"d", "e"}, json.RawMessage("{}"), json.Number("1.0"), ownFloat(0.5)}, "SET a b c d e {} 1.0 0.5"},
 	} {

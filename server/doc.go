@@ -8,11 +8,11 @@
 //	go srv.ListenAndServe()
 //	defer srv.Shutdown(ctx)
 //
-// A program calls commands with [Server.Do] and [Server.Dialer], receives messages and
-// keyspace events with [Server.Subscribe] and [Server.PSubscribe], ranges over
-// [Server.Keys], saves with [Server.Save] and [Server.Backup], reads [Server.Stats],
-// adds a [Command] of its own with [Options].Commands, and mounts the server in another
-// one with [Redcon].
+// A program calls commands with [Server.Do], [Server.Tx] and [Server.Dialer], converts their
+// replies with [Scan], receives messages and keyspace events with [Server.Subscribe] and
+// [Server.PSubscribe], and replies of live queries with [Server.Observe]. It ranges over
+// [Server.Keys], saves with [Server.Save] and [Server.Backup], reads [Server.Stats], adds a
+// [Command] of its own with [Options].Commands, and mounts the server in another one with [Redcon].
 //
 // # Versions
 //

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidwall/redcon"
 	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/zset"
 )
 
 // A server without a network.
@@ -37,6 +38,65 @@ func ExampleServer_Do() {
 	// 1.5 <nil>
 	// <nil> <nil>
 	// ERR value is not a valid float
+}
+
+// Two counters change together, or neither does.
+func ExampleServer_Tx() {
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer srv.Close()
+	ctx := context.Background()
+	srv.DoMany(ctx, []any{"SET", "seats", 1}, []any{"ZADD", "waiting", 1, "ann", 2, "ben"})
+	seat := func() error {
+		return srv.Tx(ctx, func(tx *server.Tx) error {
+			first, err := server.Scan[zset.Element](tx.Do("ZPOPMIN", "waiting"))
+			if err != nil {
+				return err
+			}
+			left, err := server.Scan[int](tx.Do("DECR", "seats"))
+			if err == nil && left < 0 {
+				return fmt.Errorf("no seat for %s", first.Member)
+			}
+			return err
+		})
+	}
+	fmt.Println(seat())
+	fmt.Println(seat())
+	fmt.Println(srv.DoMany(ctx, []any{"GET", "seats"}, []any{"ZRANGE", "waiting", 0, -1}))
+	// Output:
+	// <nil>
+	// no seat for ben
+	// [0 [ben]] <nil>
+}
+
+// Replies as Go types.
+func ExampleScan() {
+	srv, err := server.New(server.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer srv.Close()
+	ctx := context.Background()
+	srv.DoMany(ctx, []any{"ZADD", "due", 1.5, "a", 2, "b"}, []any{"HSET", "user:1", "name", "ann", "born", 1985})
+
+	due, err := server.Scan[[]zset.Element](srv.Do(ctx, "ZRANGE", "due", 0, -1, "WITHSCORES"))
+	fmt.Println(due, err)
+
+	type User struct {
+		Name string
+		Year int `redis:"born"`
+	}
+	user, err := server.Scan[User](srv.Do(ctx, "HGETALL", "user:1"))
+	fmt.Println(user.Name, user.Year, err)
+
+	_, err = server.Scan[string](srv.Do(ctx, "GET", "none"))
+	fmt.Println(err == server.ErrNull)
+	// Output:
+	// [{a 1.5} {b 2}] <nil>
+	// ann 1985 <nil>
+	// true
 }
 
 // A blocking command waits for as long as its context allows.

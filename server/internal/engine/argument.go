@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding"
 	"errors"
 	"fmt"
 	"reflect"
@@ -35,6 +36,12 @@ func (srv *Engine) Arguments(args []any) ([][]byte, error) {
 			b, err = srv.duration(argv, a)
 		case time.Time:
 			b, err = srv.instant(argv, a)
+		case encoding.BinaryMarshaler:
+			if v := reflect.ValueOf(a); v.Kind() == reflect.Pointer && v.IsNil() {
+				err = fmt.Errorf("cannot send a nil %s", v.Type())
+			} else {
+				b, err = a.MarshalBinary()
+			}
 		default:
 			v := reflect.ValueOf(a)
 			if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.String {
