@@ -49,9 +49,6 @@ type Options struct {
 	// without locks, and must return when ctx ends.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// Machine takes the place of parts of the machine in the simulations of this module.
-	Machine engine.Machine
-
 	// ConfigFile is the path of the file that Config was read from, for INFO.
 	ConfigFile string
 
@@ -125,7 +122,7 @@ func CheckConfig(o Options) error {
 
 // engine returns the options of the engine.
 func (o Options) engine() engine.Options {
-	return engine.Options{Config: o.Config, File: o.File, ConfigFile: o.ConfigFile, Logger: o.Logger, LogLevel: o.LogLevel, Machine: o.Machine}
+	return engine.Options{Config: o.Config, File: o.File, ConfigFile: o.ConfigFile, Logger: o.Logger, LogLevel: o.LogLevel}
 }
 
 // transport returns the options of the transport.

@@ -399,10 +399,10 @@ func TestImportRules(t *testing.T) {
 	}
 }
 
-// TestPackagesDocument checks that the documentation of package server has the map, or writes it
+// TestPackagesDocument checks that the documentation of package wiring has the map, or writes it
 // there with the flag -rewrite.
 func TestPackagesDocument(t *testing.T) {
-	const file, begin, end = "../../../doc.go", "// other programs cannot import", "// Start reading with "
+	const file, begin, end = "../../wiring/doc.go", "// other programs cannot import", "// Start reading with "
 	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -411,7 +411,7 @@ func TestPackagesDocument(t *testing.T) {
 	line, rest, _ := strings.Cut(rest, "\n")
 	_, after, found := strings.Cut(rest, end)
 	if !found {
-		t.Fatal("the documentation of package server has no map of the packages")
+		t.Fatal("the documentation of package wiring has no map of the packages")
 	}
 	text := "//\n"
 	for _, p := range packages() {
@@ -424,7 +424,7 @@ func TestPackagesDocument(t *testing.T) {
 		return
 	}
 	if !*rewrite {
-		t.Fatal("the map of the packages in server/doc.go is another one: go test ./server/internal/tests/lint -run Document -rewrite")
+		t.Fatal("the map of the packages in server/internal/wiring/doc.go is another one: go test ./server/internal/tests/lint -run Document -rewrite")
 	}
 	if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 		t.Fatal(err)

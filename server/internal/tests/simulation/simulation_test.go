@@ -22,7 +22,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/zsetd/zsetd/server"
+	"github.com/zsetd/zsetd/server/internal/engine"
+	"github.com/zsetd/zsetd/server/internal/engine/enginetest"
+	"github.com/zsetd/zsetd/server/internal/peers/transport"
+	"github.com/zsetd/zsetd/server/internal/wiring"
 	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
@@ -108,7 +111,7 @@ type node struct {
 	life     int          // number of starts
 	step     atomic.Int64 // nanoseconds that the system clock is ahead
 	followed atomic.Bool  // it has been a replica
-	srv      *server.Server
+	srv      *enginetest.Server
 	*machine
 	file string
 	done sync.WaitGroup // the goroutine that serves
@@ -200,16 +203,15 @@ func (s *simulation) boot(n *node) {
 		config["replicaof"] = s.primary.name + " 6379"
 	}
 	n.machine = newMachine(s.seed, n.name, n.life, func() time.Duration { return time.Duration(n.step.Load()) })
-	srv, err := server.New(server.Options{
-		File: n.file, Config: config, Logger: slog.New(slog.NewTextHandler(&lines{s, n.name}, nil)), Machine: n.machine.parts(),
-		Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
-			host, _, _ := strings.Cut(address, ":")
-			return s.network.dial(ctx, n.name, host)
-		},
-	})
+	o := engine.Options{File: n.file, Config: config, Logger: slog.New(slog.NewTextHandler(&lines{s, n.name}, nil)), Machine: n.machine.parts()}
+	e, t, err := wiring.New(o, transport.Options{Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
+		host, _, _ := strings.Cut(address, ":")
+		return s.network.dial(ctx, n.name, host)
+	}}, nil)
 	if err != nil {
 		s.Fatal(err)
 	}
+	srv := &enginetest.Server{Engine: e, Transport: t}
 	n.srv = srv
 	l := s.network.listen(n.name)
 	n.done.Go(func() { srv.Serve(l) })
