@@ -263,12 +263,29 @@ func (a *arena) freeChunk(k int) {
 	a.free = append(a.free, uint32(k))
 }
 
+// wasteful reports whether there are sparse chunks to compact.
+func (a *arena) wasteful() bool {
+	return len(a.sparse) > 0 && a.size-a.liveBytes > a.size/garbageShare
+}
+
+// freeSparse drops the sparse chunks without live records, and ends compaction.
+func (a *arena) freeSparse() {
+	a.sparse = slices.DeleteFunc(a.sparse, func(k uint32) bool {
+		empty := a.chunks[k].liveBytes == 0
+		if empty {
+			a.freeChunk(int(k))
+		}
+		return empty
+	})
+	a.next, a.compactDebt = 0, 0
+}
+
 // nextSparse stores the references of the records of a sparse chunk that compaction
 // processes next in refs, and returns how many: up to a batch, 0 if there is nothing to do.
 // The caller appends those that are live again, and calls moved for each.
 func (a *arena) nextSparse(owner *token, refs *[batch]uint32) int {
 	a.makeWritable(owner)
-	for a.compactDebt > 0 && len(a.sparse) > 0 && a.size-a.liveBytes > a.size/garbageShare {
+	for a.compactDebt > 0 && a.wasteful() {
 		k := a.sparse[0]
 		c := &a.chunks[k]
 		n := 0

@@ -96,6 +96,25 @@ func Benchmark(b *testing.B) {
 				s.Add(e.Member, r.Float64())
 			}
 		})
+		// Random spans, most of them large, until the set is empty.
+		run("RemoveSpans", func(b *testing.B) {
+			for b.Loop() {
+				b.StopTimer()
+				c := new(Set)
+				for _, e := range elements {
+					c.Add(e.Member, e.Score)
+				}
+				b.StartTimer()
+				for c.Len() > 0 {
+					lo, hi := r.Float64(), r.Float64()
+					c.RemoveScore(ScoreRange{Min: min(lo, hi), Max: max(lo, hi)})
+					if c.Len() < size/100 {
+						c.Clear()
+					}
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*size), "ns/element")
+		})
 		run("Clone", func(b *testing.B) {
 			for b.Loop() {
 				s.Clone()

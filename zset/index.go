@@ -441,33 +441,80 @@ func (t *index) split(p *page, h uint64) {
 // remove removes the entry of hash h at a position. It shrinks or merges sparse
 // pages.
 func (t *index) remove(at entryPos, h uint64) {
-	at = t.writable(at, h)
-	p := at.page
-	l := p.group(at.group)
-	for g := p.home(l.tags[at.slot]); g != at.group; {
-		p.group(g).overflow--
-		if g++; g == int(p.groups) {
-			g = 0
-		}
-	}
-	l.tags[at.slot] = 0
+	p := t.writable(at, h).page
+	p.remove(at.group, at.slot)
 	t.n--
-	p.used--
-	if n := int(p.used); p.groups > 1 && n < entriesIn(p.groups)*2/3 {
-		t.resize(p, n+n/8)
-	}
+	t.shrink(p)
 	if t.dir.depth > 0 && int(p.used) <= mergedMax/2 {
 		t.merge(p)
 	}
 }
 
+// remove clears a slot.
+func (p *page) remove(group, slot int) {
+	l := p.group(group)
+	for g := p.home(l.tags[slot]); g != group; {
+		p.group(g).overflow--
+		if g++; g == int(p.groups) {
+			g = 0
+		}
+	}
+	l.tags[slot] = 0
+	p.used--
+}
+
+// shrink reallocates a sparse page.
+func (t *index) shrink(p *page) {
+	if n := int(p.used); p.groups > 1 && n < entriesIn(p.groups)*2/3 {
+		t.resize(p, n+n/8)
+	}
+}
+
+// removeSpan removes the members of the elements from first to last, in one pass over the
+// pages. It does not read members unless their scores are those of first or last, and then
+// those of a page together, which overlaps their cache misses.
+func (t *index) removeSpan(first, last Element) {
+	for h, end := uint64(0), false; !end; {
+		p := t.page(h)
+		var refs [maxGroups * groupSlots]uint32
+		n := 0
+		for g, k := range p.each {
+			score, ref := *p.score(g, k), p.group(g).refs[k]
+			if score < first.Score || score > last.Score {
+				continue
+			}
+			if score == first.Score || score == last.Score {
+				if e := (Element{t.arena.string(ref), score}); compare(e, first) < 0 || compare(e, last) > 0 {
+					continue
+				}
+			}
+			p = t.writable(entryPos{page: p}, h).page
+			p.remove(g, k)
+			refs[n] = ref
+			n++
+		}
+		for _, ref := range refs[:n] {
+			t.arena.remove(t.owner, ref, len(t.arena.string(ref)))
+		}
+		t.n -= n
+		if n > 0 {
+			t.shrink(p)
+		}
+		h += 1 << (64 - p.depth)
+		end = h == 0
+		for p != nil && p.prefix&1 == 1 { // its sibling is done, too
+			p = t.merge(p)
+		}
+	}
+}
+
 // merge merges p with its sibling, the page whose prefix differs only in the last
 // bit, if there is one and the two are sparse. It halves the directory while no
-// page has its depth.
-func (t *index) merge(p *page) {
+// page has its depth. It returns the new page, nil if there is none.
+func (t *index) merge(p *page) *page {
 	sibling := t.dir.pages[int(p.prefix^1)<<(t.dir.depth-p.depth)]
 	if sibling.depth != p.depth || int(p.used+sibling.used) > mergedMax {
-		return
+		return nil
 	}
 	d := t.writableDirectory()
 	joined := newPage(t.owner, p.depth-1, p.prefix>>1, int(p.used+sibling.used))
@@ -494,6 +541,7 @@ func (t *index) merge(p *page) {
 		}
 		d.pages = of
 	}
+	return joined
 }
 
 // pages yields each page once.

@@ -281,39 +281,43 @@ func (m *indexed) removeRange(lo, hi int) {
 	front := lo == 0
 	popped := front || hi == m.index.n
 	at, i := m.writableTree().findRank(lo)
-	if n, size := hi-lo, at.leaf().len(); i+n <= size && size-n >= leafLow {
+	n := hi - lo
+	if n > m.index.n/manyShare {
+		m.dropMany(lo, hi)
+	} else {
+		m.dropSpan(at, i, n)
+	}
+	if size := at.leaf().len(); i+n <= size && size-n >= leafLow {
 		m.removeInLeaf(at, i, n)
 	} else {
 		m.removeLeaves(at, i, lo, hi)
 	}
 	m.compact()
 	if popped {
-		m.prefetchNextPops(hi-lo, front)
+		m.prefetchNextPops(n, front)
 	}
 }
 
-// removeInLeaf removes n elements of a leaf, from index i on, which must not be all.
+// removeInLeaf removes n elements of a leaf, from index i on, which must not be all, from the
+// tree.
 func (m *indexed) removeInLeaf(at leafPos, i, n int) {
-	m.dropMembers(at.leaf().refs[i : i+n])
 	m.tree.writableLeaf(&at).removeRange(i, i+n)
 	m.tree.updateSize(at)
 }
 
 // removeLeaves removes the elements at ranks [lo, hi), which begin at index i of a
-// leaf. It merges leaves.
+// leaf, from the tree. It merges leaves.
 func (m *indexed) removeLeaves(at leafPos, i, lo, hi int) {
 	o := m.tree
 	for left := hi - lo; left > 0; {
-		b := at.leaf()
-		n := min(left, b.len()-i)
+		n := min(left, at.leaf().len()-i)
 		left -= n
-		if n == b.len() {
-			m.dropMembers(b.refs)
+		if n == at.leaf().len() {
 			o.removeLeaf(at)
 		} else {
 			m.removeInLeaf(at, i, n)
 		}
-		at, i = o.findRank(min(lo, m.index.n-1)) // the position after the removed elements
+		at, i = o.findRank(min(lo, m.index.n+left-1)) // the position after the removed elements
 	}
 	// The leaves on both sides of the removed range may be sparse.
 	for range 2 {
@@ -374,24 +378,46 @@ func (m *indexed) prefetch(refs []uint32, hashes *[batch]uint64) {
 	m.sink = read // keeps the compiler from removing the reads
 }
 
-// dropMembers removes members from the index, the deadlines and the arena, in
-// batches that overlap their cache misses.
-func (m *indexed) dropMembers(refs []uint32) {
+// dropSpan removes the members of n elements, from index i of a leaf on, from the index, the
+// deadlines and the arena, in batches that overlap their cache misses.
+func (m *indexed) dropSpan(at leafPos, i, n int) {
 	a := &m.index.arena
-	for some := range slices.Chunk(refs, batch) {
-		var hashes [batch]uint64
-		m.prefetch(some, &hashes)
-		for i, ref := range some {
-			m.index.remove(m.index.findRef(ref, hashes[i]), hashes[i])
-		}
-		for _, ref := range some {
-			member := a.string(ref)
-			if m.deadlines != nil {
-				m.dropDeadline(member)
+	for b := at.leaf(); ; i = 0 {
+		refs := b.refs[i:min(i+n, b.len())]
+		for some := range slices.Chunk(refs, batch) {
+			var hashes [batch]uint64
+			m.prefetch(some, &hashes)
+			for i, ref := range some {
+				m.index.remove(m.index.findRef(ref, hashes[i]), hashes[i])
 			}
-			a.remove(m.owner, ref, len(member))
+			for _, ref := range some {
+				member := a.string(ref)
+				if m.deadlines != nil {
+					m.dropDeadline(member)
+				}
+				a.remove(m.owner, ref, len(member))
+			}
 		}
+		if n -= len(refs); n == 0 {
+			return
+		}
+		at, b = m.tree.next(at)
 	}
+}
+
+// manyShare is the share of the elements, one in 16, from which on a removal reads all pages
+// of the index instead of looking up each removed member.
+const manyShare = 16
+
+// dropMany is dropSpan for the elements at ranks [lo, hi), a large share of all.
+func (m *indexed) dropMany(lo, hi int) {
+	if m.deadlines != nil {
+		m.ascend(lo, hi, func(member string, _ float64) bool {
+			m.dropDeadline(member)
+			return m.deadlines != nil
+		})
+	}
+	m.index.removeSpan(m.at(lo), m.at(hi-1))
 }
 
 // compact continues to move live records out of sparse chunks of the arena, and
@@ -400,6 +426,10 @@ func (m *indexed) dropMembers(refs []uint32) {
 func (m *indexed) compact() {
 	t := &m.index
 	if t.arena.compactDebt < compactStep {
+		return
+	}
+	if t.arena.compactDebt > t.arena.liveBytes && t.arena.wasteful() && len(t.arena.chunks) <= wideFrom/2 {
+		m.compactAll()
 		return
 	}
 	var refs [batch]uint32
@@ -428,6 +458,43 @@ func (m *indexed) compact() {
 			t.arena.moved(ref, len(member))
 		}
 	}
+}
+
+// compactAll moves the live records out of all sparse chunks, in the order of the set. It
+// passes over the leaves once instead of looking up the position of each element. The sparse chunks
+// keep their numbers meanwhile, so at most half of those below wideFrom may be in use before.
+func (m *indexed) compactAll() {
+	t, o := &m.index, m.writableTree()
+	a := &t.arena
+	a.makeWritable(m.owner)
+	var refs [batch]uint32
+	var slots [batch]int // of refs in the leaf
+	at := o.first()
+	for b := at.leaf(); b != nil; at, b = o.next(at) {
+		for i := 0; i < b.len(); {
+			n := 0
+			for ; n < batch && i < b.len(); i++ {
+				if ref := b.refs[i]; a.chunks[ref>>refBits].sparse {
+					refs[n], slots[n] = ref, i
+					n++
+				}
+			}
+			if n == 0 {
+				break
+			}
+			var hashes [batch]uint64
+			m.prefetch(refs[:n], &hashes)
+			b = o.writableLeaf(&at)
+			for j, ref := range refs[:n] {
+				member := a.string(ref)
+				have := t.writable(t.findRef(ref, hashes[j]), hashes[j])
+				*have.ref() = a.add(m.owner, member)
+				b.refs[slots[j]] = *have.ref()
+				a.moved(ref, len(member))
+			}
+		}
+	}
+	a.freeSparse()
 }
 
 // prefetchLeaves loads the leaves of up to batch elements into the processor's cache, and

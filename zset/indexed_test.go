@@ -203,6 +203,67 @@ func TestConcurrentClones(t *testing.T) {
 	all.Wait()
 }
 
+// TestLargeRemovals removes spans that have a large share of the elements. Clones from before must
+// stay intact, the deadlines of the removed members must go, and garbage must not accumulate.
+func TestLargeRemovals(t *testing.T) {
+	const size = 20_000
+	for name, draw := range map[string]func(r *rand.Rand) float64{
+		"equal": func(*rand.Rand) float64 { return 5 },
+		"ties":  func(r *rand.Rand) float64 { return float64(r.IntN(3)) },
+		"wide":  func(r *rand.Rand) float64 { return r.NormFloat64() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(9, 10))
+			for range 4 {
+				s, m := new(Set), make(model, 0, size)
+				for _, i := range r.Perm(size) {
+					e := Element{fmt.Sprint("member ", i), draw(r)}
+					s.Add(e.Member, e.Score)
+					m = append(m, e)
+				}
+				slices.SortFunc(m, compare)
+				for len(m) > 100 {
+					for range 20 {
+						s.SetDeadline(m[r.IntN(len(m))].Member, 1+r.Int64N(MaxDeadline))
+					}
+					old, frozen := s.Clone(), slices.Clone(m)
+					dated := old.Deadlines().Len()
+					lo := r.IntN(len(m))
+					hi := min(lo+len(m)/20+r.IntN(len(m)), len(m))
+					for _, e := range m[lo:hi] {
+						if at, _ := s.Deadline(e.Member); at != 0 {
+							dated--
+						}
+					}
+					if n := s.RemoveSpan(lo, hi); n != hi-lo {
+						t.Fatalf("removed %d of %d", n, hi-lo)
+					}
+					if m = slices.Delete(m, lo, hi); len(m) == 0 {
+						break
+					}
+					if err := m.same(s); err != nil {
+						t.Fatalf("without %d to %d of %d: %v", lo, hi, len(frozen), err)
+					}
+					if err := frozen.same(old); err != nil {
+						t.Fatalf("the clone: %v", err)
+					}
+					if d := s.Deadlines(); dated > 0 && d.Len() != dated || dated == 0 && d != nil {
+						t.Fatalf("deadlines of %d members are left, want %d", d.Len(), dated)
+					}
+					x := &s.indexed().index
+					if a := &x.arena; a.size > 3*a.liveBytes+4*chunkMin || a.compactDebt > compactStep {
+						t.Errorf("%d bytes live of %d, %d to be compacted", a.liveBytes, a.size, a.compactDebt)
+					}
+					if x.groups*groupSlots > 2*x.n+40 {
+						t.Errorf("%d entries in %d groups", x.n, x.groups)
+					}
+				}
+			}
+		})
+	}
+}
+
 // TestIndexedShrinks removes all but 50 elements of large sets in several ways.
 // Leaves, nodes and pages must merge, and the memory must shrink.
 func TestIndexedShrinks(t *testing.T) {
