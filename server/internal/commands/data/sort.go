@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -169,9 +170,8 @@ func sort(c *engine.Call, readonly bool) {
 		// Redis, where it sorts only the range of LIMIT, leaves elements of equal
 		// weight in an unspecified order, so that pages may overlap. Here the sort
 		// is always stable.
-		slices.SortStableFunc(items, o.compare)
 		start, end := o.window(len(items))
-		items = items[start:end]
+		items = sortedRange(items, start, end, o.compare)
 	}
 	if o.store {
 		storeSorted(c, &o, items)
@@ -218,7 +218,8 @@ type sortItem struct {
 	element string
 	weight  float64
 	text    []byte
-	absent  bool // there is no value
+	index   uint32 // position before the sort
+	absent  bool   // there is no value
 }
 
 // ofList returns the elements, or only the requested range if they are not to be
@@ -269,6 +270,7 @@ func (o *sortOptions) loadSortKeys(c *engine.Call, items []sortItem) bool {
 	numbers := true
 	for i := range items {
 		it := &items[i]
+		it.index = uint32(i)
 		it.text = protocol.BytesOf(it.element)
 		if o.by != nil {
 			b, ok := lookupByPattern(c, o.by, it.element)
@@ -287,7 +289,8 @@ func (o *sortOptions) loadSortKeys(c *engine.Call, items []sortItem) bool {
 	return numbers
 }
 
-func (o *sortOptions) compare(a, b sortItem) int {
+// compare orders items by their sort keys, and those with equal ones as before.
+func (o *sortOptions) compare(a, b *sortItem) int {
 	var n int
 	switch {
 	case !o.alpha:
@@ -304,10 +307,63 @@ func (o *sortOptions) compare(a, b sortItem) int {
 	default:
 		n = bytes.Compare(a.text, b.text)
 	}
-	if o.desc {
+	switch {
+	case n == 0:
+		return cmp.Compare(a.index, b.index)
+	case o.desc:
 		return -n
 	}
 	return n
+}
+
+// sortedRange returns the items that a sort puts at [start, end), in order. It may change the
+// order of the others.
+func sortedRange(items []sortItem, start, end int, compare func(a, b *sortItem) int) []sortItem {
+	n := end - start
+	selectFirst(items, end, compare)
+	items = items[:end]
+	selectFirst(items, start, compare)
+	items = items[start:]
+	order := make([]*sortItem, n)
+	for i := range order {
+		order[i] = &items[i]
+	}
+	slices.SortFunc(order, compare)
+	sorted := make([]sortItem, n)
+	for i, it := range order {
+		sorted[i] = *it
+	}
+	return sorted
+}
+
+// selectFirst moves the n items that order before all others to the front. It is Hoare's FIND
+// (1961) with random pivots. No two items are equal. O(len(items)) on average.
+func selectFirst(items []sortItem, n int, compare func(a, b *sortItem) int) {
+	for n > 0 && n < len(items) {
+		pivot := items[rand.IntN(len(items))]
+		i, j := 0, len(items)-1
+		for i <= j {
+			for compare(&items[i], &pivot) < 0 {
+				i++
+			}
+			for compare(&items[j], &pivot) > 0 {
+				j--
+			}
+			if i <= j {
+				items[i], items[j] = items[j], items[i]
+				i++
+				j--
+			}
+		}
+		switch { // [0, j] order before [i, len); between the two is at most the pivot
+		case n <= j:
+			items = items[:j+1]
+		case n < i:
+			return
+		default:
+			items, n = items[i:], n-i
+		}
+	}
 }
 
 // parseSortWeight reads a decimal number: an empty text is 0, a NUL ends the text, and
