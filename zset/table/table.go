@@ -94,6 +94,15 @@ func (t *Table[V]) Get(key string) (v V, ok bool) {
 	return p.slots[i].value, true
 }
 
+// Find is Get, and returns the table's copy of key, too.
+func (t *Table[V]) Find(key string) (stored string, v V, ok bool) {
+	p, i, _ := t.find(key)
+	if i < 0 {
+		return "", v, false
+	}
+	return p.slots[i].key, p.slots[i].value, true
+}
+
 // GetBytes is Get for a byte slice.
 func (t *Table[V]) GetBytes(key []byte) (V, bool) { return t.Get(view(key)) }
 
@@ -169,6 +178,20 @@ func (t *Table[V]) Set(key string, v V) (old V, replaced bool) { return t.set(ke
 // SetBytes is Set for a byte slice. It copies key only if key is new.
 func (t *Table[V]) SetBytes(key []byte, v V) (old V, replaced bool) { return t.set(view(key), true, v) }
 
+// Put is Set, but stores key even in the place of an equal key, for values that depend on the memory
+// of their key.
+func (t *Table[V]) Put(key string, v V) (old V, replaced bool) {
+	p, i, h := t.find(key)
+	if i < 0 {
+		t.add(p, h, key, v)
+		return old, false
+	}
+	s := &t.writable(p, h).slots[i]
+	old = s.value
+	*s = slot[V]{v, key}
+	return old, true
+}
+
 func (t *Table[V]) set(key string, borrowed bool, v V) (old V, replaced bool) {
 	value, _, added := t.GetOrAdd(key, borrowed, v)
 	if added {
@@ -191,6 +214,12 @@ func (t *Table[V]) GetOrAdd(key string, borrowed bool, v V) (value *V, stored st
 	if borrowed {
 		key = strings.Clone(key)
 	}
+	t.add(p, h, key, v)
+	return nil, key, true
+}
+
+// add adds an absent key. p and h are the results of find.
+func (t *Table[V]) add(p *page[V], h uint64, key string, v V) {
 	if p == nil {
 		if t.seed == (maphash.Seed{}) {
 			t.seed = maphash.MakeSeed()
@@ -209,7 +238,6 @@ func (t *Table[V]) GetOrAdd(key string, borrowed bool, v V) (value *V, stored st
 	p.insert(t.seed, h, slot[V]{v, key})
 	t.capacity += cap(p.slots) - before
 	t.n++
-	return nil, key, true
 }
 
 // writable returns p, the page for h, for writing. It replaces a shared page by a

@@ -5,8 +5,10 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
+	"unsafe"
 )
 
 func check[V any](t *testing.T, table *Table[V]) {
@@ -40,7 +42,7 @@ func step(t *testing.T, table *Table[int], model map[string]int, op byte, key st
 	want, exists := model[key]
 	var got int
 	var ok bool
-	switch op % 8 {
+	switch op % 10 {
 	case 0:
 		got, ok = table.Set(key, v)
 		model[key] = v
@@ -62,16 +64,28 @@ func step(t *testing.T, table *Table[int], model map[string]int, op byte, key st
 		got, ok = table.GetBytes([]byte(key))
 	case 6, 7:
 		p := table.Ref(key)
-		if op%8 == 7 {
+		if op%10 == 7 {
 			p = table.RefBytes([]byte(key))
 		}
 		if ok = p != nil; ok {
 			got, *p = *p, v
 			model[key] = v
 		}
+	case 8:
+		own := strings.Clone(key)
+		got, ok = table.Put(own, v)
+		model[key] = v
+		if stored, _, _ := table.Find(key); unsafe.StringData(stored) != unsafe.StringData(own) {
+			t.Fatalf("Put of %q kept another key", key)
+		}
+	case 9:
+		var stored string
+		if stored, got, ok = table.Find(key); ok && stored != key {
+			t.Fatalf("%q is stored as %q", key, stored)
+		}
 	}
 	if ok != exists || got != want {
-		t.Fatalf("operation %d on %q: %d, %v; want %d, %v", op%8, key, got, ok, want, exists)
+		t.Fatalf("operation %d on %q: %d, %v; want %d, %v", op%10, key, got, ok, want, exists)
 	}
 }
 
@@ -83,7 +97,7 @@ func TestModel(t *testing.T) {
 		var readers sync.WaitGroup
 		for i := range 40_000 {
 			// The table grows and shrinks alternately.
-			op := byte(r.IntN(8))
+			op := byte(r.IntN(10))
 			if grow := i/(8*size+400)%2 == 0; grow && op == 3 {
 				op = 0
 			} else if !grow && op <= 1 {

@@ -22,7 +22,9 @@ import (
 // A small hash is an array of length-prefixed pairs, as a listpack in Redis: fields with
 // deadlines, the next to expire first, and then the others in insertion order. Of fields
 // with equal deadlines the last to receive it comes first. A larger hash is a hash table.
-// It never returns to the small encoding.
+// It never returns to the small encoding. A field in the table and its value are one allocation, the
+// value behind the field, and the table maps the field to the length of the value: the garbage
+// collector marks half of the objects.
 //
 //	pairs  length field │ length value │ length field │ length value │ …
 //
@@ -45,13 +47,13 @@ type Hash struct {
 
 // hashObject is the state of a hash that is not embedded in an entry.
 type hashObject struct {
-	pairs     []byte               // unless there is a table
-	n         int                  // number of pairs; for a table: memory of its texts in bytes
-	table     *table.Table[string] // or nil
-	deadlines *zset.Set            // fields by deadline, or nil
-	log       *journal.Log         // receives all changes; may be nil
-	shared    bool                 // pairs is shared with a clone: copied before a write
-	timed     bool                 // a field has had a deadline, or a command tried to give it one
+	pairs     []byte            // unless there is a table
+	n         int               // number of pairs; for a table: memory of its texts in bytes
+	table     *table.Table[int] // or nil
+	deadlines *zset.Set         // fields by deadline, or nil
+	log       *journal.Log      // receives all changes; may be nil
+	shared    bool              // pairs is shared with a clone: copied before a write
+	timed     bool              // a field has had a deadline, or a command tried to give it one
 }
 
 const (
@@ -107,7 +109,7 @@ func (h *Hash) smallPairs() []byte {
 }
 
 // Table returns the hash table of a large hash, or nil. Its owner alone changes it.
-func (h *Hash) Table() *table.Table[string] {
+func (h *Hash) Table() *table.Table[int] {
 	if h.inEntry() || h.o == nil {
 		return nil
 	}
@@ -265,7 +267,8 @@ func (h *Hash) Len() int {
 // hash O(Len).
 func (h *Hash) Get(field []byte) (string, bool) {
 	if t := h.Table(); t != nil {
-		return t.GetBytes(field)
+		field, n, ok := t.Find(packed.View(field))
+		return valueBehind(field, n), ok
 	}
 	p := h.smallPairs()
 	at, _ := packed.FindField(p, packed.View(field))
@@ -305,14 +308,26 @@ func (h *Hash) Set(field, value []byte, l *Limits) (added bool) {
 		}
 		o.grow()
 	}
-	old, replaced := o.table.SetBytes(field, string(value))
-	o.n += packed.Allocated(len(value))
+	return o.put(packed.View(field), packed.View(value))
+}
+
+// put sets a field in the table to copies of field and value, and reports whether it is new.
+func (o *hashObject) put(field, value string) (added bool) {
+	b := append(append(make([]byte, 0, len(field)+len(value)), field...), value...)
+	old, replaced := o.table.Put(unsafe.String(unsafe.SliceData(b), len(field)), len(value))
+	o.n += packed.Allocated(len(b))
 	if replaced {
-		o.n -= packed.Allocated(len(old))
-	} else {
-		o.n += packed.Allocated(len(field))
+		o.n -= packed.Allocated(len(field) + old)
 	}
 	return !replaced
+}
+
+// valueBehind returns the value of n bytes behind a field in the table.
+func valueBehind(field string, n int) string {
+	if n == 0 {
+		return "" // the end of the field may be that of its memory
+	}
+	return unsafe.String((*byte)(unsafe.Add(unsafe.Pointer(unsafe.StringData(field)), len(field))), n)
 }
 
 // prepareWrite prepares pairs for writing: it copies shared pairs, and ensures capacity for
@@ -326,14 +341,13 @@ func (o *hashObject) prepareWrite(more int) {
 
 // grow converts the pairs to a table.
 func (o *hashObject) grow() {
-	t, n := new(table.Table[string]), 0
-	packed.EachPair(o.pairs, func(field, value string) bool {
-		t.Set(strings.Clone(field), strings.Clone(value))
-		n += packed.Allocated(len(field)) + packed.Allocated(len(value))
+	pairs := o.pairs
+	o.table = new(table.Table[int])
+	o.pairs, o.n, o.shared = nil, 0, false
+	packed.EachPair(pairs, func(field, value string) bool {
+		o.put(field, value)
 		return true
 	})
-	o.table = t
-	o.pairs, o.n, o.shared = nil, n, false
 }
 
 // Delete removes a field and reports whether it existed. O(1) in a table, O(Len) in
@@ -341,11 +355,11 @@ func (o *hashObject) grow() {
 func (h *Hash) Delete(field []byte) bool {
 	o := h.object()
 	if o.table != nil {
-		value, ok := o.table.DeleteBytes(field)
+		n, ok := o.table.DeleteBytes(field)
 		if !ok {
 			return false
 		}
-		o.n -= packed.Allocated(len(field)) + packed.Allocated(len(value))
+		o.n -= packed.Allocated(len(field) + n)
 	} else {
 		at, end := packed.FindField(o.pairs, packed.View(field))
 		if at < 0 {
@@ -483,8 +497,8 @@ func (h *Hash) All() iter.Seq2[string, string] {
 // not allocate.
 func (h *Hash) each(yield func(string, string) bool) {
 	if t := h.Table(); t != nil {
-		for field, value := range t.All() {
-			if !yield(field, value) {
+		for field, n := range t.All() {
+			if !yield(field, valueBehind(field, n)) {
 				return
 			}
 		}
@@ -498,7 +512,7 @@ func (h *Hash) each(yield func(string, string) bool) {
 // hash is passed in one call. Any cursor value is safe.
 func (h *Hash) Scan(cursor uint64, count int, yield func(field, value string)) uint64 {
 	if t := h.Table(); t != nil {
-		return t.Scan(cursor, count, yield)
+		return t.Scan(cursor, count, func(field string, n int) { yield(field, valueBehind(field, n)) })
 	}
 	for field, value := range h.All() {
 		yield(field, value)
@@ -510,8 +524,8 @@ func (h *Hash) Scan(cursor uint64, count int, yield func(field, value string)) u
 // not be empty. O(1), in a small hash O(Len).
 func (h *Hash) Random(r *rand.Rand) (field, value string) {
 	if t := h.Table(); t != nil {
-		field, value, _ = t.Random(r)
-		return field, value
+		field, n, _ := t.Random(r)
+		return field, valueBehind(field, n)
 	}
 	skip := r.IntN(h.Len())
 	for field, value := range h.All() {
@@ -627,7 +641,7 @@ func (h *Hash) Check() error {
 		}
 		n := 0
 		for field, value := range h.All() {
-			n += packed.Allocated(len(field)) + packed.Allocated(len(value))
+			n += packed.Allocated(len(field) + len(value))
 		}
 		if n != h.o.n {
 			return fmt.Errorf("hash whose texts take %d bytes, counted %d", n, h.o.n)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -163,6 +164,40 @@ func TestHashModel(t *testing.T) {
 	}
 	if encodings["listpack"] == 0 || encodings["hashtable"] == 0 {
 		t.Errorf("the test has not met both shapes: %v", encodings)
+	}
+}
+
+// TestHashTexts has fields and values of all lengths in a table, also none. A clone keeps its texts
+// when the original changes, and the garbage collector keeps them.
+func TestHashTexts(t *testing.T) {
+	limits := Limits{}
+	h, m := new(Hash), newHashModel()
+	put := func(i, value int) {
+		field := strings.Repeat("f", i)
+		if text := strings.Repeat("v", value); h.Set([]byte(field), []byte(text), &limits) != m.set(field, text) {
+			t.Fatalf("whether the field of %d bytes is new", i)
+		}
+	}
+	for i := range 300 {
+		put(i, i%7*20)
+	}
+	clone, frozen := h.Clone(), m.clone()
+	for i := range 300 {
+		put(i, (i+3)%7*30)
+	}
+	for range 3 {
+		runtime.GC()
+		h.Set([]byte("another"), make([]byte, 1000), &limits)
+		h.Delete([]byte("another"))
+	}
+	for name, x := range map[string]struct {
+		h *Hash
+		m *hashModel
+	}{"the hash": {h, m}, "the clone": {clone, frozen}} {
+		if x.h.Table() == nil {
+			t.Fatalf("%s has no table", name)
+		}
+		sameHash(t, x.h, x.m)
 	}
 }
 
