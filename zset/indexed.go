@@ -448,12 +448,13 @@ func (m *indexed) compact() {
 				live++
 			}
 		}
-		m.prefetchLeaves(refs[:live], scores[:live])
+		var places [batch]elementPos
+		m.locateRefs(refs[:live], scores[:live], &places)
 		for i, ref := range refs[:live] {
 			member := t.arena.string(ref)
-			at := m.locateRef(scores[i], member, ref)
 			have := t.writable(t.findRef(ref, hashes[i]), hashes[i])
 			*have.ref() = t.arena.add(m.owner, member)
+			at := &places[i&(batch-1)]
 			m.writableTree().writableLeaf(&at.leafPos).refs[at.i] = *have.ref()
 			t.arena.moved(ref, len(member))
 		}
@@ -497,18 +498,20 @@ func (m *indexed) compactAll() {
 	a.freeSparse()
 }
 
-// prefetchLeaves loads the leaves of up to batch elements into the processor's cache, and
-// overlaps the cache misses of the paths to them, and then those of their arrays.
-func (m *indexed) prefetchLeaves(refs []uint32, scores []float64) {
-	var leaves [batch]*leaf
+// locateRefs stores the positions of up to batch elements in to, as locateRef returns them. It
+// overlaps the cache misses of the paths to the leaves, and then those of their arrays.
+func (m *indexed) locateRefs(refs []uint32, scores []float64, to *[batch]elementPos) {
+	a := &m.index.arena
 	for i, ref := range refs {
-		_, leaves[i] = m.tree.leafFor(scores[i], m.index.arena.string(ref))
+		at, b := m.tree.leafFor(scores[i], a.string(ref))
+		to[i&(batch-1)] = elementPos{at, b, 0}
 	}
-	read := uint64(0)
-	for i, b := range leaves[:len(refs)] {
-		read += uint64(b.refs[min(lowerBound(b.scores, scores[i]), b.len()-1)])
+	for i, ref := range refs {
+		at := &to[i&(batch-1)]
+		if at.i = lowerBound(at.leaf.scores, scores[i]); at.leaf.refs[at.i] != ref {
+			at.i = at.leaf.search(a, scores[i], a.string(ref))
+		}
 	}
-	m.sink = read // keeps the compiler from removing the reads
 }
 
 // batch is the number of members that are processed together to overlap their cache
