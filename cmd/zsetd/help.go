@@ -18,8 +18,7 @@ import (
 const serverUsage = `Usage: zsetd [redis.conf] [--name value ...]
        zsetd --check-config [redis.conf] [--name value ...]
        zsetd TOOL ...
-       zsetd --help [all | PARAMETER | TOOL]
-       zsetd --version
+       zsetd --help [all | PARAMETER | TOOL], zsetd --version
 
 Without TOOL zsetd starts the server. --name=value is the same as --name value.
 `
@@ -62,7 +61,6 @@ func commonParameters() [][2]string {
 		{"port", "TCP port; 0 disables it"},
 		{"bind", "addresses to listen on; * means all"},
 		{"requirepass", "password that clients need"},
-		{"aclfile", "file of users"},
 		{"dir", "directory of the data file"},
 		{"dbfilename", `data file; "" keeps the data in memory only`},
 		{"save", "when to save: seconds and changes"},
@@ -146,7 +144,7 @@ func shortHelp() string {
 		}
 	}
 	w.Flush()
-	fmt.Fprintf(&b, "\nzsetd --help all lists %d more, zsetd --help maxmemory describes one.\n", more)
+	fmt.Fprintf(&b, "zsetd --help all lists %d more, zsetd --help maxmemory describes one.\n", more)
 	return b.String()
 }
 

@@ -40,6 +40,8 @@ type tool struct {
 	details             string
 	files               int  // number of arguments besides flags
 	several             bool // there may be more of them
+	words               bool // they are the words of a command: the first one ends the flags
+	session             bool // it handles signals, and writes to the terminal as it is
 	flags               func(*flag.FlagSet, *toolFlags)
 	run                 func(*toolRun) int
 }
@@ -53,6 +55,7 @@ type toolFlags struct {
 	databases       int
 	migrateFlags
 	linkFlags
+	cliFlags
 }
 
 // toolRun is one call of a tool.
@@ -147,6 +150,7 @@ func tools() []tool {
 		},
 		linkTool(),
 		migrateTool(),
+		cliTool(),
 	}
 }
 
@@ -221,6 +225,10 @@ func (t *tool) main(args []string, stdin io.Reader, stdout, stderr io.Writer) in
 		if len(rest) == 0 {
 			break
 		}
+		if t.words {
+			r.files = rest
+			break
+		}
 		r.files = append(r.files, rest[0])
 		args = rest[1:]
 	}
@@ -229,10 +237,13 @@ func (t *tool) main(args []string, stdin io.Reader, stdout, stderr io.Writer) in
 		usage(stderr)
 		return statusUsage
 	}
-	if len(r.files) != t.files && !t.several {
+	if len(r.files) != t.files && !t.several && !t.words {
 		fmt.Fprintf(stderr, "zsetd %s: wrong number of files: %d given, %d expected\n\n", t.name, len(r.files), t.files)
 		usage(stderr)
 		return statusUsage
+	}
+	if t.session {
+		return t.run(r)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -31,8 +31,18 @@ func packages() []pkg {
 	return []pkg{
 		{
 			"cmd/zsetd", "flags and redis.conf to server.Options; tools for files",
-			"protocol server server/archive server/console server/migrate server/rdb snapshot github.com/schollz/progressbar/v3 golang.org/x/term",
+			"cmd/zsetd/internal/... protocol server server/archive server/console server/migrate server/rdb snapshot github.com/schollz/progressbar/v3 golang.org/x/term",
 			"the command holds no logic: what it could do, an embedding program must be able to do",
+		},
+		{
+			"cmd/zsetd/internal/prompt", "the prompt of the tool cli",
+			"cmd/zsetd/internal/client protocol github.com/ergochat/readline golang.org/x/term -log/slog",
+			"a prompt is a client: it knows the server by its replies",
+		},
+		{
+			"cmd/zsetd/internal/client", "connections of the tools to a server",
+			"protocol -log/slog",
+			"a client knows the protocol; commands and terminals are above it",
 		},
 		{
 			"server", "the embedding API",
