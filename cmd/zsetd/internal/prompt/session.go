@@ -323,6 +323,10 @@ func (s *Session) pause() error {
 // run sends a command and prints its reply, or its replies if it streams.
 func (s *Session) run(words []string) error {
 	reply, err := s.request(words)
+	if err != nil && isWord(words, "shutdown") && isClosed(err) {
+		s.disconnect()
+		return nil
+	}
 	if err != nil && !errors.Is(err, errInterrupted) && s.interactive && isClosed(err) {
 		// The server may have closed an idle connection, or been restarted.
 		if s.connect() != nil {

@@ -150,6 +150,18 @@ func TestReconnection(t *testing.T) {
 	}
 }
 
+// The end of the connection is the reply to SHUTDOWN.
+func TestShutdown(t *testing.T) {
+	var out, errs text
+	e := (&typist{}).types("SHUTDOWN NOSAVE")
+	if err := New(options(servertest.Run(t)), &out, &errs).runPrompt(e); err != nil || errs.String() != "" || e.prompts[1] != "not connected> " {
+		t.Errorf("%v, %q, %q", err, errs.String(), e.prompts)
+	}
+	if err := New(options(servertest.Run(t)), &out, &errs).RunCommand([]string{"SHUTDOWN"}); err != nil || errs.String() != "" {
+		t.Errorf("%v, %q", err, errs.String())
+	}
+}
+
 func TestRunCommand(t *testing.T) {
 	srv := servertest.Run(t)
 	for _, test := range []struct {
