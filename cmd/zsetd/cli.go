@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zsetd/zsetd/cmd/zsetd/internal/client"
 	"github.com/zsetd/zsetd/cmd/zsetd/internal/prompt"
 	"github.com/zsetd/zsetd/server"
 )
@@ -20,7 +19,6 @@ import (
 
 // cliFlags are the flags of the tool cli.
 type cliFlags struct {
-	server                 client.Options
 	raw, typed, csv        bool
 	lastArgument           bool
 	argumentTag            string

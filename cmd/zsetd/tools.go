@@ -56,6 +56,7 @@ type toolFlags struct {
 	migrateFlags
 	linkFlags
 	cliFlags
+	watchFlags
 }
 
 // toolRun is one call of a tool.
@@ -151,6 +152,7 @@ func tools() []tool {
 		linkTool(),
 		migrateTool(),
 		cliTool(),
+		statTool(),
 	}
 }
 

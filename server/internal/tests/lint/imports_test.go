@@ -40,6 +40,11 @@ func packages() []pkg {
 			"a prompt is a client: it knows the server by its replies",
 		},
 		{
+			"cmd/zsetd/internal/watch", "what the tools show of a running server",
+			"cmd/zsetd/internal/client -os -log/slog",
+			"it computes and writes: terminals and signals are above it",
+		},
+		{
 			"cmd/zsetd/internal/client", "connections of the tools to a server",
 			"protocol -log/slog",
 			"a client knows the protocol; commands and terminals are above it",
