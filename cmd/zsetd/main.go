@@ -5,6 +5,7 @@
 //	zsetd --check-config [redis.conf] [--name value ...]
 //	zsetd ping [redis.conf] [--name value ...]
 //	zsetd check | backup | compact | salvage | export | import | functions ...
+//	zsetd init
 //	zsetd cli [COMMAND ...]
 //	zsetd stat [-i SECONDS]
 //	zsetd migrate FROM TO ...

@@ -47,7 +47,7 @@ func part(field, name string) float64 {
 // keys returns the number of keys in all databases.
 func (r reading) keys() (n float64) {
 	for name, value := range r.fields {
-		if strings.HasPrefix(name, "db") && strings.HasPrefix(value, "keys=") {
+		if strings.HasPrefix(name, "db") {
 			n += part(value, "keys")
 		}
 	}
