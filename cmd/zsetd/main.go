@@ -6,6 +6,7 @@
 //	zsetd ping [redis.conf] [--name value ...]
 //	zsetd check | backup | compact | salvage | export | import | functions ...
 //	zsetd init
+//	zsetd completion bash | zsh | fish
 //	zsetd cli [COMMAND ...]
 //	zsetd stat [-i SECONDS]
 //	zsetd migrate FROM TO ...

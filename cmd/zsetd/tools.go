@@ -154,6 +154,7 @@ func tools() []tool {
 		cliTool(),
 		statTool(),
 		initTool(),
+		completionTool(),
 	}
 }
 
