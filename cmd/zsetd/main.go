@@ -9,6 +9,7 @@
 //	zsetd completion bash | zsh | fish
 //	zsetd cli [COMMAND ...]
 //	zsetd stat [-i SECONDS]
+//	zsetd top [--once]
 //	zsetd migrate FROM TO ...
 //	zsetd link QUERY ...
 //	zsetd --help [all | PARAMETER | TOOL]

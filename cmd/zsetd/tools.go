@@ -153,6 +153,7 @@ func tools() []tool {
 		migrateTool(),
 		cliTool(),
 		statTool(),
+		topTool(),
 		initTool(),
 		completionTool(),
 	}

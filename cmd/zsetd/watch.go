@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/term"
+
 	"github.com/zsetd/zsetd/cmd/zsetd/internal/client"
 	"github.com/zsetd/zsetd/cmd/zsetd/internal/watch"
 )
@@ -20,6 +22,8 @@ type watchFlags struct {
 	server  client.Options
 	seconds float64
 	count   int
+	once    bool
+	keys    bool
 }
 
 func statTool() tool {
@@ -40,6 +44,45 @@ func statTool() tool {
 func runStat(r *toolRun) int {
 	return r.watch("stat", func(ctx context.Context, c *client.Conn, ticks <-chan time.Time) error {
 		return watch.Stat(ctx, c, r.stdout, ticks, r.count)
+	})
+}
+
+func topTool() tool {
+	return tool{
+		name: "top", args: "[-h HOST] [-p PORT] ... [-i SECONDS] [--once] [--keys]", session: true, run: runTop,
+		summary: "show the busiest commands, clients and keys of a server",
+		details: "Shows what a server has done in the last second: the commands by processor time, the\n" +
+			"clients by memory and, with --keys, the keys by processor time and by bytes, as far as\n" +
+			"HOTKEYS has measured since the start of the tool. Ctrl-C ends it. Status: 0 done, 1 the\n" +
+			"server does not answer, 2 the command line is wrong.",
+		flags: func(f *flag.FlagSet, t *toolFlags) {
+			t.server.Flags(f)
+			f.Float64Var(&t.seconds, "i", 1, "the `seconds` between two reports")
+			f.BoolVar(&t.once, "once", false, "print one report, about the first interval")
+			f.BoolVar(&t.keys, "keys", false, "measure keys with HOTKEYS")
+		},
+	}
+}
+
+// topRows is the number of rows of each table where there is no screen to fit.
+const topRows = 10
+
+func runTop(r *toolRun) int {
+	return r.watch("top", func(ctx context.Context, c *client.Conn, ticks <-chan time.Time) error {
+		o := watch.TopOptions{Address: r.server.Address(), Rows: topRows, Keys: r.keys}
+		if r.once {
+			o.Reports = 1
+		} else if f, ok := r.stdout.(*os.File); ok && isTerminal(f) {
+			o.Redraw = func() (columns, rows int) {
+				columns, rows, err := term.GetSize(int(f.Fd()))
+				if err != nil {
+					return 80, 24
+				}
+				return columns, rows
+			}
+			fmt.Fprint(f, "\x1b[2J")
+		}
+		return watch.Top(ctx, c, r.stdout, ticks, o)
 	})
 }
 

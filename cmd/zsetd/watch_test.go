@@ -9,6 +9,21 @@ import (
 	"github.com/zsetd/zsetd/server/servertest"
 )
 
+func TestTop(t *testing.T) {
+	srv := servertest.Run(t)
+	host, port, err := net.SplitHostPort(srv.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, out, errs := call("", "top", "-h", host, "-p", port, "--once", "--keys", "-i", "0.001")
+	if status != 0 || errs != "" || !strings.HasPrefix(out, srv.Addr()+"  up ") || !strings.Contains(out, "\nCLIENT ") || !strings.Contains(out, "\nKEY BY CPU ") {
+		t.Errorf("%d, %q, %q", status, out, errs)
+	}
+	if status, _, errs := call("", "top", "-p", "1"); status != 1 || !strings.HasPrefix(errs, "zsetd top: no connection to 127.0.0.1:1: ") {
+		t.Errorf("%d, %q", status, errs)
+	}
+}
+
 func TestStat(t *testing.T) {
 	srv := servertest.Run(t, server.Options{Config: map[string]string{"requirepass": "secret"}})
 	host, port, err := net.SplitHostPort(srv.Addr())
