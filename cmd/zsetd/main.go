@@ -4,7 +4,7 @@
 //	zsetd [redis.conf] [--name value ...]
 //	zsetd --check-config [redis.conf] [--name value ...]
 //	zsetd ping [redis.conf] [--name value ...]
-//	zsetd check | backup | diff | compact | salvage | export | import | functions ...
+//	zsetd check | backup | restore | diff | compact | salvage | export | import | functions ...
 //	zsetd init
 //	zsetd completion bash | zsh | fish
 //	zsetd cli [COMMAND ...]

@@ -149,6 +149,7 @@ func tools() []tool {
 			details: "Prints Lua source: zsetd functions | redis-cli -x FUNCTION LOAD REPLACE. FCALL zaddex 1 key ...\n" +
 				"then is ZADDEX key ..., in Redis as in zsetd.",
 		},
+		restoreTool(),
 		diffTool(),
 		linkTool(),
 		migrateTool(),

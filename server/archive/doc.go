@@ -4,7 +4,7 @@
 // values; an archive converts between the two. A reading builds the values of a
 // file in parallel, and yields them in the order of the file. [Loader] puts them
 // into a keyspace: so the server loads its data. The tools of the command zsetd
-// visit them one at a time, and are functions here: [Check], [Backup], [Diff], [Compact],
+// visit them one at a time, and are functions here: [Check], [Backup], [Restore], [Diff], [Compact],
 // [Salvage], [ExportCommands], [ExportJSON], and [Import] (for commands
 // server.ImportCommands, since running commands is above this package).
 //
