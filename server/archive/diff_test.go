@@ -66,6 +66,13 @@ func TestDiff(t *testing.T) {
 	if !slices.Equal(lines, want) || out != (archive.Compared{Same: 8, OnlyA: 2, OnlyB: 2, Different: 6}) || out.Equal() {
 		t.Errorf("%q, %+v, want\n%q", lines, out, want)
 	}
+	// The order of databases precedes that of keys.
+	d, e := filepath.Join(dir, "d"), filepath.Join(dir, "e")
+	make(d, "SET zzz 1", "SELECT 3", "SET a 1")
+	make(e, "SELECT 3", "SET a 1")
+	if lines, out := differences(t, d, e); !slices.Equal(lines, []string{"-0 zzz string"}) || out.Same != 1 {
+		t.Errorf("%q, %+v", lines, out)
+	}
 	if lines, out := differences(t, a, a); len(lines) > 0 || out != (archive.Compared{Same: 16}) || !out.Equal() {
 		t.Errorf("%q, %+v", lines, out)
 	}
