@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -113,7 +114,8 @@ func tools() []tool {
 			name: "export", args: "FILE [--format commands|json|rdb] [--for TARGET] [-o OUT]", files: 1, run: runExport,
 			summary: "convert a file to Redis commands, JSON or RDB",
 			details: "Writes commands that restore the data on an empty server (for redis-cli --pipe), a line of\n" +
-				"JSON for each key, or an RDB file. Expired keys, members and fields are omitted. If a server\n" +
+				"JSON for each key, or an RDB file, as the name of OUT ends: .rdb, .json, .jsonl, .ndjson,\n" +
+				".resp or .aof; --format says it for other names. Expired keys, members and fields are omitted. If a server\n" +
 				"has the file open, it reads a copy.\n\n" +
 				"--for is the server that will load the output: redis5 (5.0 and later), redis7 (7.0 and\n" +
 				"later), redis8 (7.4 and later) or valkey9. By default commands are for zsetd, and an RDB\n" +
@@ -122,7 +124,7 @@ func tools() []tool {
 				"reads. Status: 0 done, 1 FILE is damaged or not a file of zsetd, or data that the target\n" +
 				"does not support were omitted, 2 files cannot be read or written.",
 			flags: func(f *flag.FlagSet, t *toolFlags) {
-				f.StringVar(&t.format, "format", "commands", "output format: commands, json or rdb")
+				f.StringVar(&t.format, "format", "", "output `format`: commands, json or rdb (default that of the name after -o, else commands)")
 				f.BoolVar(&t.json, "json", false, "the same as --format json")
 				f.StringVar(&t.target, "for", "", "the `target`: redis5, redis7, redis8 or valkey9")
 				f.StringVar(&t.output, "o", "", "the `file` to write instead of standard output")
@@ -138,7 +140,7 @@ func tools() []tool {
 				"Status: 0 done, 1 SOURCE has errors: then FILE is not written, or with --keep-going written\n" +
 				"without the failed parts; 2 files cannot be read or written.",
 			flags: func(f *flag.FlagSet, t *toolFlags) {
-				f.BoolVar(&t.json, "json", false, "SOURCE is lines of JSON")
+				f.BoolVar(&t.json, "json", false, "SOURCE is lines of JSON, also if it does not begin with {")
 				f.BoolVar(&t.keepGoing, "keep-going", false, "skip keys and commands that fail")
 				f.IntVar(&t.databases, "databases", 0, "the `number` of databases (default 16)")
 			},
@@ -277,7 +279,8 @@ func (r *toolRun) fail(err error) int {
 	fmt.Fprintln(r.stderr, "zsetd:", err)
 	switch {
 	case errors.Is(err, snapshot.ErrDamaged):
-		fmt.Fprintln(r.stderr, "The file is unchanged. `zsetd salvage FILE -o NEW` recovers what is readable.")
+		path := r.damaged(err)
+		fmt.Fprintf(r.stderr, "The file is unchanged. `zsetd salvage %s -o %s` recovers what is readable.\n", shellWord(path), shellWord(path+".salvaged"))
 	case errors.Is(err, snapshot.ErrForeign), errors.Is(err, snapshot.ErrNewer):
 		fmt.Fprintln(r.stderr, "The file is unchanged.")
 	}
@@ -285,6 +288,30 @@ func (r *toolRun) fail(err error) int {
 		return statusUsage
 	}
 	return statusBad
+}
+
+// damaged returns the file that an error is about, whose text begins with the path of
+// the file or of a copy of it.
+func (r *toolRun) damaged(err error) string {
+	about, _, _ := strings.Cut(err.Error(), ": ")
+	for _, path := range r.files {
+		if filepath.Base(path) == filepath.Base(about) {
+			return path
+		}
+	}
+	return r.files[0]
+}
+
+// shellWord returns a word as a shell reads it.
+func shellWord(word string) string {
+	plain := func(c rune) bool {
+		return c == '/' || c == '.' || c == '_' || c == '-' || c == ':' || c == '\\' && os.PathSeparator == '\\' ||
+			'0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
+	}
+	if word != "" && strings.IndexFunc(word, func(c rune) bool { return !plain(c) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // source opens a file for reading.
@@ -505,9 +532,31 @@ func runFunctions(r *toolRun) (status int) {
 	return statusOK
 }
 
+// formOf returns the form that the ending of a name stands for, "" if none.
+func formOf(name string) string {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".rdb":
+		return "rdb"
+	case ".json", ".jsonl", ".ndjson":
+		return "json"
+	case ".resp", ".aof":
+		return "commands"
+	}
+	return ""
+}
+
 func runExport(r *toolRun) (status int) {
-	if r.json && r.format == "commands" {
+	switch {
+	case r.format != "":
+	case r.json:
 		r.format = "json"
+	default:
+		if r.format = formOf(r.output); r.format == "" {
+			r.format = "commands"
+			if r.output != "" && r.output != "-" && !isDevice(r.output) {
+				fmt.Fprintf(r.stderr, "%s will have commands: --format json or rdb writes another form\n", r.output)
+			}
+		}
 	}
 	if r.format != "commands" && r.format != "json" && r.format != "rdb" || r.json && r.format != "json" {
 		fmt.Fprintf(r.stderr, "zsetd export: --format must be commands, json or rdb, not %q\n", r.format)
@@ -598,9 +647,15 @@ func (r *toolRun) export(s *archive.Source, to rdb.Target) (done archive.Exporte
 	return archive.ExportCommands(out, s.Path, to, time.Now(), r.progress)
 }
 
+// isDevice reports whether a path is a pipe or a device.
+func isDevice(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.Mode().IsRegular()
+}
+
 // createOutput makes a file, which must not exist, or opens a pipe or a device.
 func createOutput(path string) (f *os.File, made bool, err error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+	if isDevice(path) {
 		f, err = os.OpenFile(path, os.O_WRONLY, 0)
 		return f, false, err
 	}
@@ -637,7 +692,7 @@ func runImport(r *toolRun) int {
 	switch {
 	case snapshot.IsFile(head):
 		err = fmt.Errorf("%s: already a zsetd snapshot: copy it, or convert it with zsetd export first", path)
-	case r.json:
+	case r.json, bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("{")): // no command begins so
 		out, err = o.JSON(source, r.files[1])
 	case rdb.IsManifest(head) && path == "-":
 		err = errors.New("standard input is the manifest of an append-only file: give its path, because it names other files")
@@ -645,6 +700,10 @@ func runImport(r *toolRun) int {
 		out, err = server.ImportManifest(path, r.files[1], r.databases, o)
 	case rdb.IsFile(head) && !rdb.IsBase(head):
 		out, err = o.RDB(source, r.files[1])
+	case formOf(path) == "rdb" && !rdb.IsBase(head) && len(head) > 0:
+		err = fmt.Errorf("%s is no RDB file; if it has commands, write zsetd import - %s < %s", path, shellWord(r.files[1]), shellWord(path))
+	case formOf(path) == "json" && len(head) > 0:
+		err = fmt.Errorf("%s has no lines of JSON, which begin with {; if it has commands, write zsetd import - %s < %s", path, shellWord(r.files[1]), shellWord(path))
 	default:
 		if manifest := manifestOf(path); manifest != "" {
 			fmt.Fprintf(r.stderr, "%s is one part of an append-only file: zsetd import %s reads all parts\n", path, manifest)
