@@ -9,7 +9,10 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
+
+	"golang.org/x/term"
 
 	"github.com/zsetd/zsetd/cmd/zsetd/internal/prompt"
 	"github.com/zsetd/zsetd/server"
@@ -114,6 +117,7 @@ func runCLI(r *toolRun) int {
 		interrupts := make(chan os.Signal, 1)
 		signal.Notify(interrupts, os.Interrupt)
 		defer signal.Stop(interrupts)
+		defer restoreOnTerm(f)()
 		o.Interrupts = interrupts
 		err = prompt.New(o, r.stdout, r.stderr).RunTerminal()
 	default:
@@ -126,6 +130,28 @@ func runCLI(r *toolRun) int {
 		return statusBad
 	}
 	return statusOK
+}
+
+// restoreOnTerm lets SIGTERM end the process with the terminal as it is now. end ends
+// that.
+func restoreOnTerm(terminal *os.File) (end func()) {
+	fd := int(terminal.Fd())
+	state, err := term.GetState(fd)
+	if err != nil {
+		return func() {}
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM)
+	go func() {
+		if _, ok := <-signals; ok {
+			_ = term.Restore(fd, state)
+			os.Exit(128 + int(syscall.SIGTERM))
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(signals)
+	}
 }
 
 // withArgument adds an argument to words, or puts it in the place of tag.

@@ -18,8 +18,8 @@ const generalHelp = `  help COMMAND     describe a command
   clear            clear the screen
   quit, exit       leave
 
-A quoted word has the escapes of Go: "\n", "\x00". REDISCLI_HISTFILE names the file of
-the history, ~/.zsetdcli_history without it.
+A word in double quotes may have \n, \r, \t, \b, \a, \", \\ and \x00. REDISCLI_HISTFILE
+names the file of the history, ~/.zsetdcli_history without it.
 `
 
 // help returns the text about a topic: "" for a general one, the name of a command or

@@ -45,6 +45,7 @@ type Session struct {
 	dbBefore    int // the database before the transaction
 	known       commands
 	docs        bool // known is from this server
+	asked       bool // the server was asked for it, as this user
 }
 
 // New returns a session that is not connected.
@@ -90,13 +91,16 @@ func (s *Session) connect() error {
 	refused, err := conn.Login(&s.o.Options)
 	for _, why := range refused {
 		fmt.Fprintln(s.stderr, why)
+		if strings.HasPrefix(why.Error(), "SELECT ") {
+			s.o.DB = 0
+		}
 	}
 	if err != nil {
 		conn.Close()
 		fmt.Fprintf(s.stderr, "Could not connect to %s: %v\n", s.o.Address(), reason(err))
 		return err
 	}
-	s.conn = conn
+	s.conn, s.asked = conn, false
 	return nil
 }
 
@@ -121,9 +125,10 @@ func reason(err error) error {
 
 // learn asks the server for its commands, unless they are known.
 func (s *Session) learn() {
-	if s.docs || s.conn == nil || s.transaction {
+	if s.docs || s.asked || s.conn == nil || s.transaction {
 		return
 	}
+	s.asked = true
 	docs, err := s.conn.Do("COMMAND", "DOCS")
 	if err != nil {
 		s.disconnect()
@@ -259,6 +264,10 @@ func (s *Session) runLine(line string) (leave bool) {
 			}
 			times, words = n, words[1:]
 		}
+	}
+	select {
+	case <-s.o.Interrupts: // it came before the command
+	default:
 	}
 	start := time.Now()
 	err := s.repeat(words, times)
@@ -462,6 +471,8 @@ func (s *Session) follow(words []string, r *client.Reply) {
 		}
 	case isWord(words, "reset") && !failed:
 		s.transaction, s.o.DB = false, 0
+	case isWord(words, "auth", "hello") && !failed:
+		s.asked = false
 	}
 }
 
@@ -493,8 +504,6 @@ func isText(words []string) bool {
 		return sub == "graph" || sub == "doctor"
 	case "debug":
 		return sub == "htstats" || sub == "htstats-key"
-	case "module":
-		return sub == "help"
 	}
 	return false
 }

@@ -132,6 +132,30 @@ func TestInterrupts(t *testing.T) {
 	}
 }
 
+// The server is asked for its commands once for each user, also if it refuses, and a
+// database that it refuses is not shown.
+func TestLearn(t *testing.T) {
+	srv := servertest.Run(t, server.Options{Config: map[string]string{"requirepass": "secret"}})
+	srv.Must("ACL", "SETUSER", "poor", "on", ">p", "+ping")
+	o := options(srv)
+	o.DB = 99
+	o.User, o.Password = "poor", "p"
+	var out, errs text
+	s := New(o, &out, &errs)
+	e := (&typist{}).types("PING", "PING", "PING", "AUTH secret", "PING", "PING")
+	if err := s.runPrompt(e); err != nil {
+		t.Fatal(err)
+	}
+	if !s.docs || out.String() != "PONG\nPONG\nPONG\nOK\nPONG\nPONG\n" || e.prompts[0] != srv.Addr()+"> " {
+		t.Errorf("%v, %q, %q", s.docs, out.String(), e.prompts)
+	}
+	stats := srv.Must("INFO", "commandstats").(string)
+	_, docs, _ := strings.Cut(stats, "cmdstat_command|docs:")
+	if docs, _, _ = strings.Cut(docs, "\r"); !strings.HasPrefix(docs, "calls=1,") || !strings.Contains(docs, "rejected_calls=1,") {
+		t.Errorf("COMMAND DOCS: %s", docs)
+	}
+}
+
 // A session connects again if the server has closed the connection.
 func TestReconnection(t *testing.T) {
 	srv := servertest.Run(t)
