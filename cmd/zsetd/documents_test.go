@@ -10,17 +10,27 @@ import (
 	"testing"
 )
 
-// README.md lists the tools as the help does.
+// README.md names all tools, and that of this directory lists them as the help does.
 func TestToolsInReadme(t *testing.T) {
-	b, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
+	read := func(path string) string {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
 	}
 	_, list, _ := strings.Cut(shortHelp(), "\nTools:\n")
 	list, _, found := strings.Cut(list, "\n\n")
 	list = strings.ReplaceAll("\n"+list, "\n  ", "\n    zsetd ")
-	if !found || !strings.Contains(string(b), list+"\n") {
-		t.Errorf("README.md lacks this list of tools:\n%s", list)
+	if !found || !strings.Contains(read("README.md"), list+"\n") {
+		t.Errorf("cmd/zsetd/README.md lacks this list of tools:\n%s", list)
+	}
+	_, named, _ := strings.Cut(read("../../README.md"), "The program has [tools]")
+	named, _, _ = strings.Cut(named, "\n\n")
+	for _, tool := range tools() {
+		if !strings.Contains(named, "`"+tool.name+"`") {
+			t.Errorf("README.md does not name the tool %s", tool.name)
+		}
 	}
 }
 

@@ -17,8 +17,8 @@ func TestReadmeLength(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(string(b), "\n"); n > 300 {
-		t.Errorf("README.md has %d lines, at most 300 are allowed: move details to the document of their package", n)
+	if n := strings.Count(string(b), "\n"); n > 260 {
+		t.Errorf("README.md has %d lines, at most 260 are allowed: move details to the document of their package", n)
 	}
 }
 
