@@ -43,16 +43,13 @@ func TestRestore(t *testing.T) {
 			t.Errorf("%s leaves %q", what, n)
 		}
 	}
-	before, err := os.ReadFile(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = archive.Restore(backup, data, at, nil)
+	_, err := archive.Restore(backup, data, at, nil)
 	unchanged("a file in use", err, snapshot.ErrInUse)
 	if err := srv.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if before, err = os.ReadFile(data); err != nil {
+	before, err := os.ReadFile(data)
+	if err != nil {
 		t.Fatal(err)
 	}
 	good, err := os.ReadFile(backup)
