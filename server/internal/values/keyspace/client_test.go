@@ -102,7 +102,16 @@ func (c *client) rollback() {
 		return
 	}
 	c.ks.Rollback()
-	if after := now(); !reflect.DeepEqual(after, before) {
+	after := now()
+	for k, v := range before.keys {
+		if !reflect.DeepEqual(after.keys[k], v) {
+			panic(fmt.Sprintf("%v rolled back to %+v, not %+v", k, after.keys[k], v))
+		}
+	}
+	if len(after.keys) != len(before.keys) {
+		panic(fmt.Sprintf("rolled back to %d keys, not %d", len(after.keys), len(before.keys)))
+	}
+	if after.keys, before.keys = nil, nil; !reflect.DeepEqual(after, before) {
 		panic(fmt.Sprintf("rolled back to %+v, not %+v", after, before))
 	}
 	if err := c.ks.Check(); err != nil {

@@ -206,12 +206,10 @@ func (ks *Keyspace) Now() int64 { return ks.now }
 func (ks *Keyspace) Swap(i, j int) {
 	a, b := ks.dbs[i], ks.dbs[j]
 	for k := range ks.growing {
-		switch x := &ks.growing[k]; x.db {
-		case a:
-			x.db = b
-		case b:
-			x.db = a
-		}
+		exchange(&ks.growing[k].db, a, b)
+	}
+	for k := range ks.edited {
+		exchange(&ks.edited[k].db, a, b)
 	}
 	a.entries, b.entries = b.entries, a.entries
 	a.deadlines, b.deadlines = b.deadlines, a.deadlines
@@ -227,6 +225,16 @@ func (ks *Keyspace) Swap(i, j int) {
 	ks.moved = true
 	if ks.rec != nil {
 		ks.rec.swapped(i, j)
+	}
+}
+
+// exchange replaces a by b, and b by a.
+func exchange(db **DB, a, b *DB) {
+	switch *db {
+	case a:
+		*db = b
+	case b:
+		*db = a
 	}
 }
 
