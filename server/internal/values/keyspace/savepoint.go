@@ -9,7 +9,6 @@ type savepoint struct {
 	keys    map[place]saved
 	journal recorded
 	effects recorded
-	count   uint64 // Keyspace.effects
 }
 
 // place is a key of a database.
@@ -26,10 +25,22 @@ type saved struct {
 	own      bool // see DB.own
 }
 
-// recorded is a length of a journal, or of a list of effects.
+// recorded is a length of a journal, or of a list of effects: its parts and the buffer behind them,
+// the size of the parts in bytes, and the number of records so far.
 type recorded struct {
 	parts, buf, size int
 	records          uint64
+}
+
+// cut cuts parts and the buffer behind them back to a length. bytes returns the buffer that a part
+// was.
+func cut[P any](parts *[]P, buf *[]byte, to recorded, bytes func(P) []byte) {
+	if len(*parts) > to.parts {
+		*buf = bytes((*parts)[to.parts])
+		clear((*parts)[to.parts:])
+		*parts = (*parts)[:to.parts]
+	}
+	*buf = (*buf)[:to.buf]
 }
 
 // Savepoint begins to keep what [Keyspace.Rollback] needs, until that or [Keyspace.Release] is
@@ -40,11 +51,11 @@ func (ks *Keyspace) Savepoint() {
 		panic("BUG: a keyspace has two savepoints")
 	}
 	ks.Seal()
-	s := &savepoint{keys: map[place]saved{}, count: ks.effects}
+	s := &savepoint{keys: map[place]saved{}}
 	if r := ks.rec; r != nil {
 		s.journal = recorded{len(r.parts), len(r.buf), r.size, r.records}
 		if f := r.follower; f != nil {
-			s.effects = recorded{parts: len(f.parts), buf: len(f.buf), size: f.size}
+			s.effects = recorded{len(f.parts), len(f.buf), f.size, ks.effects}
 		}
 	}
 	ks.savepoint = s
@@ -74,23 +85,11 @@ func (ks *Keyspace) Rollback() {
 	if ks.rec = rec; rec == nil {
 		return
 	}
-	if m := s.journal; len(rec.parts) > m.parts {
-		rec.buf = rec.parts[m.parts].records[:m.buf] // it became this part
-		clear(rec.parts[m.parts:])
-		rec.parts = rec.parts[:m.parts]
-	} else {
-		rec.buf = rec.buf[:m.buf]
-	}
+	cut(&rec.parts, &rec.buf, s.journal, func(p part) []byte { return p.records })
 	rec.size, rec.records = s.journal.size, s.journal.records
 	if f := rec.follower; f != nil {
-		if m := s.effects; len(f.parts) > m.parts {
-			f.buf = f.parts[m.parts].effects[:m.buf]
-			clear(f.parts[m.parts:])
-			f.parts = f.parts[:m.parts]
-		} else {
-			f.buf = f.buf[:m.buf]
-		}
-		f.size, ks.effects = s.effects.size, s.count
+		cut(&f.parts, &f.buf, s.effects, func(p effectPart) []byte { return p.effects })
+		f.size, ks.effects = s.effects.size, s.effects.records
 	}
 }
 
