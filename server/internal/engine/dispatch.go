@@ -39,10 +39,7 @@ func (s *Session) Exec(argv [][]byte) {
 // dispatch finds a command, asks all checks, and runs it.
 func (s *Session) dispatch(argv [][]byte) {
 	srv := s.Engine
-	cmd, names := srv.Table.Find(argv)
-	if cmd == nil && s.isProgram() {
-		cmd, names = srv.transaction, 1
-	}
+	cmd, names := s.find(argv)
 	if srv.Config.Valkey() && s.mustLogIn() && (cmd == nil || !cmd.Spec.Flags().Has(protocol.NoAuth)) && !isHTTP(argv[0]) {
 		s.Activity.last = cmd
 		s.refuse(cmd, errNoAuth) // before all other errors
@@ -79,6 +76,14 @@ func (s *Session) dispatch(argv [][]byte) {
 		}
 	}
 	s.run(cmd, argv, names)
+}
+
+// find returns the command that argv invokes, as table.Find does.
+func (s *Session) find(argv [][]byte) (cmd *Command, names int) {
+	if s.Modes.direct && s.isProgram() {
+		return s.Engine.transaction, 1
+	}
+	return s.Engine.Table.Find(argv)
 }
 
 // arityOK reports whether the command accepts n words.

@@ -515,14 +515,14 @@ func (r *ScriptRun) CallCommand(cmd *Command, argv [][]byte, names int) (reply [
 	c := &s.Call
 	s.Out.Truncate(0)
 	s.Modes.NoTouch = r.Caller.Modes.NoTouch
-	start := srv.Turn.At
+	start, effects := srv.Turn.At, len(srv.Turn.Scope.effects)
 	c.execute(cmd, argv, names, s.DB, 0)
 	if r.Caller.cache != nil && cmd.reads() {
 		r.Caller.trackKeys(cmd, argv)
 	}
 	srv.recordCall(c, start)
 	if r.Atomic {
-		srv.Turn.Scope.own()
+		srv.Turn.Scope.own(effects)
 	} else {
 		srv.Turn.Scope.apply()
 	}

@@ -43,8 +43,7 @@ func (srv *Engine) Tx(ctx context.Context, f func(*ProgramCall) error) error {
 	return nil
 }
 
-// transactionName is what logs and statistics call a transaction. No command in the table can have
-// that name.
+// transactionName is what logs and statistics call a transaction.
 const transactionName = "go transaction"
 
 // newTransaction returns the row of transactions, which is not in the table.
@@ -88,11 +87,12 @@ func (srv *Engine) rollBack(to scopeMark) {
 	st.Changes, st.Uncounted, st.ExpiredKeys, st.ExpiredMembers = to.changes, to.uncounted, to.expired, to.expiredMembers
 }
 
-// own copies what the newest effects have borrowed from a command, so that they outlast it.
-func (u *commitScope) own() {
-	for i := len(u.effects) - 1; i >= 0 && !u.effects[i].owned; i-- {
-		e := &u.effects[i]
-		e.key, e.owned = strings.Clone(e.key), true
+// own copies what the effects from an index on have borrowed from their command, so that they outlast
+// it.
+func (u *commitScope) own(from int) {
+	for i := range u.effects[from:] {
+		e := &u.effects[from+i]
+		e.key = strings.Clone(e.key)
 		if e.message != noMessage {
 			e.event = strings.Clone(e.event)
 		}

@@ -44,7 +44,6 @@ type effect struct {
 	message messageKind
 	members string // members that it touches, if a subscriber needs them; see memberlist
 	cached  *tracking.Holders
-	owned   bool // key and event are not borrowed
 }
 
 type messageKind uint8
