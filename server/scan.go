@@ -50,19 +50,17 @@ func scan(v reflect.Value, reply any) error {
 	if e, ok := reply.(protocol.ReplyError); ok {
 		return e
 	}
-	switch v.Kind() {
-	case reflect.Pointer:
-		if reply == nil {
-			v.SetZero()
-			return nil
+	switch k := v.Kind(); {
+	case reply == nil:
+		if k != reflect.Pointer && k != reflect.Interface && k != reflect.Slice && k != reflect.Map {
+			return ErrNull
 		}
+		v.SetZero()
+		return nil
+	case k == reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		return scan(v.Elem(), reply)
-	case reflect.Interface:
-		if reply == nil {
-			v.SetZero()
-			return nil
-		}
+	case k == reflect.Interface:
 		if r := reflect.ValueOf(reply); r.Type().AssignableTo(v.Type()) {
 			v.Set(r)
 			return nil
@@ -70,12 +68,6 @@ func scan(v reflect.Value, reply any) error {
 		return cannotScan(v, reply)
 	}
 	switch r := reply.(type) {
-	case nil:
-		if k := v.Kind(); k == reflect.Slice || k == reflect.Map {
-			v.SetZero()
-			return nil
-		}
-		return ErrNull
 	case string:
 		return scanText(v, r)
 	case protocol.Status:
