@@ -103,9 +103,6 @@ func (t *Table[V]) Find(key string) (stored string, v V, ok bool) {
 	return p.slots[i].key, p.slots[i].value, true
 }
 
-// GetBytes is Get for a byte slice.
-func (t *Table[V]) GetBytes(key []byte) (V, bool) { return t.Get(view(key)) }
-
 // Batch is the maximum number of keys of a call of Prefetch.
 const Batch = 16
 
@@ -173,10 +170,14 @@ func (t *Table[V]) RefBytes(key []byte) *V { return t.Ref(view(key)) }
 // Set sets the value of key and returns the previous value. O(1) amortized:
 // occasionally a page splits, and the directory, 4 bytes for every 50 or more
 // entries, doubles.
-func (t *Table[V]) Set(key string, v V) (old V, replaced bool) { return t.set(key, false, v) }
-
-// SetBytes is Set for a byte slice. It copies key only if key is new.
-func (t *Table[V]) SetBytes(key []byte, v V) (old V, replaced bool) { return t.set(view(key), true, v) }
+func (t *Table[V]) Set(key string, v V) (old V, replaced bool) {
+	value, _, added := t.GetOrAdd(key, false, v)
+	if added {
+		return old, false
+	}
+	old, *value = *value, v
+	return old, true
+}
 
 // Put is Set, but stores key even in the place of an equal key, for values that depend on the memory
 // of their key.
@@ -189,15 +190,6 @@ func (t *Table[V]) Put(key string, v V) (old V, replaced bool) {
 	s := &t.writable(p, h).slots[i]
 	old = s.value
 	*s = slot[V]{v, key}
-	return old, true
-}
-
-func (t *Table[V]) set(key string, borrowed bool, v V) (old V, replaced bool) {
-	value, _, added := t.GetOrAdd(key, borrowed, v)
-	if added {
-		return old, false
-	}
-	old, *value = *value, v
 	return old, true
 }
 

@@ -42,13 +42,16 @@ func step(t *testing.T, table *Table[int], model map[string]int, op byte, key st
 	want, exists := model[key]
 	var got int
 	var ok bool
-	switch op % 10 {
+	switch op % 9 {
 	case 0:
 		got, ok = table.Set(key, v)
 		model[key] = v
 	case 1:
 		b := []byte(key)
-		got, ok = table.SetBytes(b, v)
+		value, _, added := table.GetOrAdd(view(b), true, v)
+		if ok = !added; ok {
+			got, *value = *value, v
+		}
 		clear(b)
 		model[key] = v
 	case 2:
@@ -60,32 +63,30 @@ func step(t *testing.T, table *Table[int], model map[string]int, op byte, key st
 	case 4:
 		table.Prefetch([]string{key, "", key + "?"})
 		got, ok = table.Get(key)
-	case 5:
-		got, ok = table.GetBytes([]byte(key))
-	case 6, 7:
+	case 5, 6:
 		p := table.Ref(key)
-		if op%10 == 7 {
+		if op%9 == 6 {
 			p = table.RefBytes([]byte(key))
 		}
 		if ok = p != nil; ok {
 			got, *p = *p, v
 			model[key] = v
 		}
-	case 8:
+	case 7:
 		own := strings.Clone(key)
 		got, ok = table.Put(own, v)
 		model[key] = v
 		if stored, _, _ := table.Find(key); unsafe.StringData(stored) != unsafe.StringData(own) {
 			t.Fatalf("Put of %q kept another key", key)
 		}
-	case 9:
+	case 8:
 		var stored string
 		if stored, got, ok = table.Find(key); ok && stored != key {
 			t.Fatalf("%q is stored as %q", key, stored)
 		}
 	}
 	if ok != exists || got != want {
-		t.Fatalf("operation %d on %q: %d, %v; want %d, %v", op%10, key, got, ok, want, exists)
+		t.Fatalf("operation %d on %q: %d, %v; want %d, %v", op%9, key, got, ok, want, exists)
 	}
 }
 
@@ -97,7 +98,7 @@ func TestModel(t *testing.T) {
 		var readers sync.WaitGroup
 		for i := range 40_000 {
 			// The table grows and shrinks alternately.
-			op := byte(r.IntN(10))
+			op := byte(r.IntN(9))
 			if grow := i/(8*size+400)%2 == 0; grow && op == 3 {
 				op = 0
 			} else if !grow && op <= 1 {
@@ -296,9 +297,8 @@ func TestAllocations(t *testing.T) {
 		if n := testing.AllocsPerRun(100, func() {
 			table.Get("key:3")
 			table.Get("key:x")
-			table.GetBytes(absent)
 			*table.RefBytes(key) = 3
-			table.SetBytes(key, 4)
+			table.GetOrAdd(view(key), true, 4)
 			table.DeleteBytes(absent)
 		}); n > 0 {
 			t.Errorf("size %d: %v allocations", size, n)
