@@ -83,12 +83,19 @@ func (s *Session) prompt() string {
 // connect closes the connection and makes a new one. It prints why it cannot.
 func (s *Session) connect() error {
 	s.disconnect()
-	conn, err := client.Dial(context.Background(), &s.o.Options)
-	if err != nil {
-		fmt.Fprintf(s.stderr, "Could not connect to %s: %v\n", s.o.Address(), reason(err))
+	s.dropInterrupt()
+	var conn *client.Conn
+	var refused []error
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	err := s.interruptible(cancel, func() (err error) {
+		if conn, err = client.Dial(ctx, &s.o.Options); err != nil {
+			return err
+		}
+		defer context.AfterFunc(ctx, func() { conn.Close() })()
+		refused, err = conn.Login(&s.o.Options)
 		return err
-	}
-	refused, err := conn.Login(&s.o.Options)
+	})
 	for _, why := range refused {
 		fmt.Fprintln(s.stderr, why)
 		if strings.HasPrefix(why.Error(), "SELECT ") {
@@ -96,7 +103,9 @@ func (s *Session) connect() error {
 		}
 	}
 	if err != nil {
-		conn.Close()
+		if conn != nil {
+			conn.Close()
+		}
 		fmt.Fprintf(s.stderr, "Could not connect to %s: %v\n", s.o.Address(), reason(err))
 		return err
 	}
@@ -129,8 +138,11 @@ func (s *Session) learn() {
 		return
 	}
 	s.asked = true
-	docs, err := s.conn.Do("COMMAND", "DOCS")
-	if err != nil {
+	var docs client.Reply
+	if err := s.interruptible(func() { s.conn.Close() }, func() (err error) {
+		docs, err = s.conn.Do("COMMAND", "DOCS")
+		return err
+	}); err != nil {
 		s.disconnect()
 		return
 	}
@@ -265,10 +277,7 @@ func (s *Session) runLine(line string) (leave bool) {
 			times, words = n, words[1:]
 		}
 	}
-	select {
-	case <-s.o.Interrupts: // it came before the command
-	default:
-	}
+	s.dropInterrupt()
 	start := time.Now()
 	err := s.repeat(words, times)
 	switch {
@@ -386,9 +395,26 @@ func (s *Session) request(words []string) (client.Reply, error) {
 }
 
 // receive returns the next reply. An interrupt closes the connection.
-func (s *Session) receive() (client.Reply, error) {
+func (s *Session) receive() (reply client.Reply, err error) {
+	err = s.interruptible(func() { s.conn.Close() }, func() (err error) {
+		reply, err = s.conn.Receive()
+		return err
+	})
+	return reply, err
+}
+
+// dropInterrupt drops an interrupt that came before what follows.
+func (s *Session) dropInterrupt() {
+	select {
+	case <-s.o.Interrupts:
+	default:
+	}
+}
+
+// interruptible calls f, which stop ends. An interrupt calls stop, and is the error then.
+func (s *Session) interruptible(stop func(), f func() error) error {
 	if s.o.Interrupts == nil {
-		return s.conn.Receive()
+		return f()
 	}
 	var interrupted atomic.Bool
 	done, ended := make(chan struct{}), make(chan struct{})
@@ -397,17 +423,17 @@ func (s *Session) receive() (client.Reply, error) {
 		select {
 		case <-s.o.Interrupts:
 			interrupted.Store(true)
-			s.conn.Close()
+			stop()
 		case <-done:
 		}
 	}()
-	reply, err := s.conn.Receive()
+	err := f()
 	close(done)
 	<-ended
 	if err != nil && interrupted.Load() {
 		err = errInterrupted
 	}
-	return reply, err
+	return err
 }
 
 // stream prints what follows the first reply to a command that streams.

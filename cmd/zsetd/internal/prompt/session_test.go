@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -129,6 +130,37 @@ func TestInterrupts(t *testing.T) {
 	shows("PONG\n")
 	if err := <-ended; err != nil || errs.String() != "" {
 		t.Error(err, errs.String())
+	}
+}
+
+// An interrupt ends a login that the server does not answer.
+func TestInterruptedLogin(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var o Options
+	o.Host, o.Port, _ = net.SplitHostPort(l.Addr().String())
+	o.Password, o.Repeat = "secret", 1
+	interrupts := make(chan os.Signal)
+	o.Interrupts = interrupts
+	var out, errs text
+	ended := make(chan error)
+	go func() { ended <- New(o, &out, &errs).runPrompt((&typist{}).types("PING", "quit")) }()
+	for range 2 { // at the start, and by PING
+		nc, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		if _, err := nc.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		interrupts <- os.Interrupt
+	}
+	if err := <-ended; err != nil || strings.Count(errs.String(), "Could not connect to "+l.Addr().String()+": interrupted\n") != 2 {
+		t.Errorf("%v, %q", err, errs.String())
 	}
 }
 

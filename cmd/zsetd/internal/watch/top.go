@@ -226,7 +226,7 @@ func first[T any](list []T, n int) []T { return list[:min(len(list), n)] }
 
 // quoted returns a key for a column.
 func quoted(key string) string {
-	q := strconv.Quote(key)
+	q := strconv.QuoteToASCII(key)
 	if len(q) > 50 {
 		q = q[:46] + `..."`
 	}
