@@ -13,9 +13,9 @@
 //     a hash and two sorted sets.
 //
 // Files named *_recipe_test.go implement the same systems with commands that only
-// zsetd has; server/PATTERNS.md shows their code, and readme_test.go runs its
-// sessions and programs. costs_recipe_test.go measures both versions. The recipes
-// have a small load without the flag -full.
+// zsetd has. server/examples shows their code, and readme_test.go runs its sessions
+// and its functions in Python and JavaScript. costs_recipe_test.go measures both versions.
+// The recipes have a small load without the flag -full.
 //
 // Files named client_*_test.go use the client libraries of applications, in Go and
 // other languages, and packages that are built on them, such as job queues.

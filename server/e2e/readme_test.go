@@ -7,6 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"net"
 	"os"
@@ -28,7 +31,7 @@ import (
 
 const (
 	root     = "../.."
-	patterns = "../PATTERNS.md" // the four systems and their programs
+	patterns = "../PATTERNS.md" // the costs of the four systems
 	clients  = "README.md"      // of this directory; lists the client libraries
 )
 
@@ -348,33 +351,6 @@ func splitArgs(line string) (args []string, err error) {
 	return args, nil
 }
 
-// snippets returns the programs in a language under the headings of the four systems,
-// by heading; the lines that all of them begin with are under "".
-func snippets(t *testing.T, language string) map[string]string {
-	t.Helper()
-	b, err := os.ReadFile(patterns)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, systems, _ := strings.Cut(string(b), "\n## The four systems\n")
-	systems, _, _ = strings.Cut(systems, "\n## ")
-	found := map[string]string{}
-	for i, part := range strings.Split(systems, "\n### ") {
-		heading := ""
-		if i > 0 {
-			heading, part, _ = strings.Cut(part, "\n")
-		}
-		for _, block := range strings.Split(part, "\n```"+language+"\n")[1:] {
-			block, _, _ = strings.Cut(block, "\n```")
-			found[heading] += block + "\n\n"
-		}
-	}
-	if len(found) != 5 {
-		t.Fatalf("%s: programs in %s for %d systems, want 4", patterns, language, len(found)-1)
-	}
-	return found
-}
-
 // TestSession is in README.md.
 func TestSession(t *testing.T) {
 	srv := servertest.Run(t)
@@ -446,29 +422,93 @@ func goFiles(t *testing.T) string {
 	return source.String()
 }
 
-// TestReadmeGo checks that the programs in Go are those that the tests of the recipes
-// use.
-func TestReadmeGo(t *testing.T) {
-	source := goFiles(t)
-	for heading, text := range snippets(t, "go") {
-		for _, decl := range strings.Split(strings.TrimSpace(text), "\n\n") {
-			makesClient := heading == "" && strings.HasPrefix(decl, "rdb := ")
-			if !makesClient && !strings.Contains(source, decl) {
-				t.Errorf("%s: not in a test of the recipes:\n%s", heading, decl)
+// TestReadmeFiles checks that the code in documents below a line such as
+//
+//	<!-- ../python/folder.py -->
+//	<!-- ../e2e/folder_recipe_test.go: fold claim next -->
+//
+// is that of the file, or of its declarations with these names. With -rewrite it writes it there.
+func TestReadmeFiles(t *testing.T) {
+	blocks := 0
+	code := regexp.MustCompile("(?m)^<!-- (\\S+\\.\\w+)(?:: (.*?))? -->\n```(\\w+)\n((?s).*?)```\n")
+	documents(t, func(path, text string) {
+		doc := code.ReplaceAllStringFunc(text, func(block string) string {
+			blocks++
+			m := code.FindStringSubmatch(block)
+			file := filepath.Join(filepath.Dir(path), m[1])
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
 			}
+			if m[2] != "" {
+				want = declarations(t, file, want, strings.Fields(m[2]))
+			}
+			return strings.Replace(block, "```"+m[3]+"\n"+m[4], "```"+m[3]+"\n"+string(want), 1)
+		})
+		switch {
+		case doc == text:
+		case *rewrite:
+			if err := os.WriteFile(path, []byte(doc), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			t.Errorf("%s is not the code of its files: go test -run TestReadmeFiles -rewrite", path)
 		}
+	})
+	if blocks < 15 {
+		t.Errorf("found %d blocks of code, want at least 15", blocks)
 	}
 }
 
-// TestReadmePython runs the programs in Python where redis-py is installed, see
-// client_node_test.go, each followed by a few calls.
+// declarations returns the declarations in a Go file that have these names, in this order, with
+// their comments.
+func declarations(t *testing.T, file string, source []byte, names []string) (text []byte) {
+	t.Helper()
+	set := token.NewFileSet()
+	parsed, err := parser.ParseFile(set, file, source, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string][]byte{}
+	for _, d := range parsed.Decls {
+		name, from := "", d.Pos()
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			name = d.Name.Name
+			if d.Doc != nil {
+				from = d.Doc.Pos()
+			}
+		case *ast.GenDecl:
+			if spec, is := d.Specs[0].(*ast.TypeSpec); is {
+				name = spec.Name.Name
+			}
+			if d.Doc != nil {
+				from = d.Doc.Pos()
+			}
+		}
+		found[name] = source[set.Position(from).Offset:set.Position(d.End()).Offset]
+	}
+	for i, name := range names {
+		if found[name] == nil {
+			t.Errorf("%s declares no %s", file, name)
+		}
+		if i > 0 {
+			text = append(text, '\n')
+		}
+		text = append(append(text, found[name]...), '\n')
+	}
+	return text
+}
+
+// TestReadmePython runs the functions in Python where redis-py is installed, see
+// client_node_test.go, each file followed by a few calls.
 func TestReadmePython(t *testing.T) {
-	runSnippets(t, "python", []string{python(t), "-c"}, func(code, addr string) string {
+	runFiles(t, "../examples/python/*.py", python(t), func(_, code, addr string) string {
 		_, port, _ := net.SplitHostPort(addr)
 		return strings.ReplaceAll(code, "redis.Redis(", "redis.Redis(port="+port+", ")
 	}, map[string]string{
-		"Live events": `
-import threading
+		"liveevents": `
+import threading, time
 shown, ready = [], threading.Event()
 def changed(page, what, events):
     if what != "zexpire":
@@ -484,15 +524,15 @@ print(next(page))
 show('live:"456" news', {"url": "/n/1"}, 1)
 print(next(page), next(page))
 `,
-		"Timeboxes": `
+		"timeboxes": `
 print(hit("hits"), hit("hits"), hits("hits", 2), hit("hits", time.time() - 300))
 counts = follow_hits("live hits")
 print(next(counts))
 r.zadd("live hits", {"12:00": 2, "12:01": 1})
 print(next(counts))
 `,
-		"Folder": `
-import threading
+		"folder": `
+import threading, time
 got = []
 print(fold("account_1", "likes"), fold("account_1", "shares"))
 due = follow_due()
@@ -503,8 +543,8 @@ threading.Thread(target=work, args=(lambda *a: got.append(a),), daemon=True).sta
 time.sleep(0.3)
 print(next(due), got, r.dbsize())
 `,
-		"Waiting list": `
-import threading
+		"waitinglist": `
+import threading, time
 calls = []
 line = Line("club")
 line.follow("ann")
@@ -518,21 +558,21 @@ time.sleep(0.2)
 print(*calls, sep="\n")
 `,
 	}, map[string]string{
-		"Live events": `['{"url": "/\\u00e9,3:x"}']
+		"liveevents": `['{"url": "/\\u00e9,3:x"}']
 [('live:123:news', 'zadd', ['{"url": "/\\u00e9,3:x"}']), ('live:123:news', 'zexpired', ['{"url": "/\\u00e9,3:x"}'])]
 []
 ['{"url": "/n/1"}'] []
 `,
-		"Timeboxes": `1 2 [2.0, None] None
+		"timeboxes": `1 2 [2.0, None] None
 {}
 {'12:01': 1, '12:00': 2}
 `,
-		"Folder": `1 0
+		"folder": `1 0
 0
 1
 0 [('account_1', ['likes', 'shares'])] 0
 `,
-		"Waiting list": `0 1 0
+		"waitinglist": `0 1 0
 ('ann', None)
 ('ben', None)
 ('ann', 0)
@@ -543,16 +583,17 @@ print(*calls, sep="\n")
 	})
 }
 
-// TestReadmeJavaScript runs the programs in JavaScript where node-redis is installed.
+// TestReadmeJavaScript runs those in JavaScript where node-redis is installed.
 func TestReadmeJavaScript(t *testing.T) {
 	modules := program.NodeModules(t)
-	runSnippets(t, "js", []string{"node", "-e"}, func(code, addr string) string {
-		code = strings.ReplaceAll(code, "createClient()", "createClient({ url: 'redis://"+addr+"' })")
-		code = strings.ReplaceAll(code, "import { createClient } from 'redis';",
-			"const { createClient } = require('"+filepath.ToSlash(modules)+"/redis');")
-		return "const wait = ms => new Promise(f => setTimeout(f, ms));\n(async () => {\n" + code + "\nprocess.exit();\n})();"
+	runFiles(t, "../examples/javascript/*.mjs", "node", func(folder, code, addr string) string {
+		if err := os.Symlink(modules, filepath.Join(folder, "node_modules")); err != nil && !errors.Is(err, fs.ErrExist) {
+			t.Fatal(err)
+		}
+		return strings.ReplaceAll(code, "createClient()", "createClient({ url: 'redis://"+addr+"' })") +
+			"\nconst wait = ms => new Promise(f => setTimeout(f, ms));\n"
 	}, map[string]string{
-		"Live events": `
+		"liveevents": `
 const shown = [];
 await new Promise(ready => watchPages(ready, (page, what, events) => what !== 'zexpire' && shown.push([page, what, events])));
 await wait(200);
@@ -565,16 +606,18 @@ await followPage('live:"456" news', events => pages.push(events));
 await show('live:"456" news', { url: '/n/1' }, 1);
 await wait(1200);
 console.log(JSON.stringify(pages));
+process.exit();
 `,
-		"Timeboxes": `
+		"timeboxes": `
 console.log(await hit('hits'), await hit('hits'), await hits('hits', 2), await hit('hits', Date.now() - 300_000));
 const counts = [];
 await followHits('live hits', c => counts.push(c));
 await client.zAdd('live hits', [{ value: '12:00', score: 2 }, { value: '12:01', score: 1 }]);
 await wait(1200);
 console.log(JSON.stringify(counts));
+process.exit();
 `,
-		"Folder": `
+		"folder": `
 const got = [];
 console.log(await fold('account_1', 'likes'), await fold('account_1', 'shares'));
 const due = [];
@@ -584,8 +627,9 @@ await wait(200);
 work((...a) => got.push(a));
 await wait(300);
 console.log(due, JSON.stringify(got), await client.dbSize());
+process.exit();
 `,
-		"Waiting list": `
+		"waitinglist": `
 const calls = [];
 for (const user of ['ann', 'ben']) await followRank('club', user, rank => calls.push([user, rank]));
 console.log(await checkIn('club', 'ann'), await checkIn('club', 'ben'), await checkIn('club', 'ann'));
@@ -593,44 +637,59 @@ await wait(200);
 await client.zRem('club', 'ann');
 await wait(200);
 console.log(JSON.stringify(calls));
+process.exit();
 `,
 	}, map[string]string{
-		"Live events": `["{\"url\":\"/é,3:x\"}"]
+		"liveevents": `["{\"url\":\"/é,3:x\"}"]
 [["live:123:news","zadd",["{\"url\":\"/é,3:x\"}"]],["live:123:news","zexpired",["{\"url\":\"/é,3:x\"}"]]]
 [[],["{\"url\":\"/n/1\"}"],[]]
 `,
-		"Timeboxes": `1 2 [ 2, null ] null
+		"timeboxes": `1 2 [ 2, null ] null
 [{},{"12:01":1,"12:00":2}]
 `,
-		"Folder": `1 0
+		"folder": `1 0
 [ 0, 1, 0 ] [["account_1",["likes","shares"]]] 0
 `,
-		"Waiting list": `0 1 0
+		"waitinglist": `0 1 0
 [["ann",null],["ben",null],["ann",0],["ben",1],["ben",0],["ann",null]]
 `,
 	})
 }
 
-// runSnippets runs a program of each system, followed by a few calls, and compares
-// its output.
-func runSnippets(t *testing.T, language string, run []string, adapt func(code, addr string) string, todo, want map[string]string) {
-	all := snippets(t, language)
-	for heading, code := range all {
-		if heading == "" {
-			continue
-		}
-		t.Run(heading, func(t *testing.T) {
+// runFiles runs the file of each system with an interpreter, followed by a few calls, and compares
+// its output. adapt returns the code of a file for a copy in a folder and a server's address.
+func runFiles(t *testing.T, pattern, interpreter string, adapt func(folder, code, addr string) string, todo, want map[string]string) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) != len(want)+1 {
+		t.Fatalf("%s: %q, want %d files: %v", pattern, files, len(want)+1, err)
+	}
+	for system, calls := range todo {
+		t.Run(system, func(t *testing.T) {
 			t.Parallel()
 			srv := servertest.Run(t)
 			srv.Must("CONFIG", "SET", "notify-keyspace-events", "SVz")
-			program := adapt(all[""]+code+todo[heading], srv.Addr())
+			folder, main := t.TempDir(), ""
+			for _, file := range files {
+				b, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				name, code := filepath.Base(file), adapt(folder, string(b), srv.Addr())
+				if strings.TrimSuffix(name, filepath.Ext(name)) == system {
+					main, code = filepath.Join(folder, name), code+calls
+				}
+				if err := os.WriteFile(filepath.Join(folder, name), []byte(code), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			cmd := exec.CommandContext(ctx, run[0], append(run[1:], program)...)
-			cmd.Env = append(os.Environ(), "PYTHONIOENCODING=utf-8")
+			cmd := exec.CommandContext(ctx, interpreter, main)
+			cmd.Env = append(os.Environ(), "PYTHONIOENCODING=utf-8", "PYTHONDONTWRITEBYTECODE=1")
 			out, err := cmd.CombinedOutput()
-			if err != nil || string(out) != want[heading] {
-				t.Errorf("printed %s\nwant %s\n(%v)", out, want[heading], err)
+			if err != nil || string(out) != want[system] {
+				t.Errorf("printed %s\nwant %s\n(%v)", out, want[system], err)
 			}
 		})
 	}

@@ -16,18 +16,16 @@ import (
 // while a busy machine draws the page.
 const slower = 100
 
-// transcripts returns the sessions of a section of PATTERNS.md: commands, and pauses as
-// durations of lines like "# 15s later". Subscriptions are left out.
-func transcripts(t *testing.T, title string) (sessions [][]any) {
+// transcripts returns the sessions in README.md of a system: commands, and pauses as durations of
+// lines like "# 15s later". Subscriptions are left out.
+func transcripts(t *testing.T, system string) (sessions [][]any) {
 	t.Helper()
-	b, err := os.ReadFile("../../PATTERNS.md")
+	b, err := os.ReadFile("../../examples/" + system + "/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, found := strings.Cut(string(b), "\n### "+title+"\n")
-	section, _, _ = strings.Cut(section, "\n### ")
 	var session []any
-	for line := range strings.Lines(section) {
+	for line := range strings.Lines(string(b)) {
 		line, code := strings.CutPrefix(strings.TrimRight(line, "\n"), "    ")
 		prompt, command, typed := strings.Cut(line, "> ")
 		switch {
@@ -52,8 +50,8 @@ func transcripts(t *testing.T, title string) (sessions [][]any) {
 			session = nil
 		}
 	}
-	if !found || len(sessions) < 2 {
-		t.Fatalf("%s has %d sessions", title, len(sessions))
+	if len(sessions) < 2 {
+		t.Fatalf("%s has %d sessions", system, len(sessions))
 	}
 	return sessions
 }
@@ -133,7 +131,7 @@ func TestTranscripts(t *testing.T) {
 	}
 	t.Run("LiveEventsWritten", func(t *testing.T) {
 		p, cli := start(t)
-		s := cli.run(transcripts(t, "Live events")[0], "ZADD news.published:123")
+		s := cli.run(transcripts(t, "liveevents")[0], "ZADD news.published:123")
 		p.click("#tree .item", "news.published:")
 		p.opens("123", "Live events")
 		p.shows("#detail tbody tr:first-child", "/n/1")
@@ -145,7 +143,7 @@ func TestTranscripts(t *testing.T) {
 	})
 	t.Run("LiveEvents", func(t *testing.T) {
 		p, cli := start(t)
-		list := transcripts(t, "Live events")
+		list := transcripts(t, "liveevents")
 		for _, line := range list[1] {
 			cli.run([]any{line}, "")
 		}
@@ -163,7 +161,7 @@ func TestTranscripts(t *testing.T) {
 	})
 	t.Run("TimeboxesWritten", func(t *testing.T) {
 		p, cli := start(t)
-		s := cli.run(transcripts(t, "Timeboxes")[0], "EXEC")
+		s := cli.run(transcripts(t, "timeboxes")[0], "EXEC")
 		if len(s) != 0 {
 			t.Errorf("%d more lines", len(s))
 		}
@@ -178,7 +176,7 @@ func TestTranscripts(t *testing.T) {
 	})
 	t.Run("Timeboxes", func(t *testing.T) {
 		p, cli := start(t)
-		s := cli.run(transcripts(t, "Timeboxes")[1], "ZADDEX")
+		s := cli.run(transcripts(t, "timeboxes")[1], "ZADDEX")
 		p.opens("/front", "Timeboxes") // in the folder hits:
 		p.shows("#detail .facts", "Sum\n1")
 		s = cli.run(s, "ZADDEX")
@@ -190,7 +188,7 @@ func TestTranscripts(t *testing.T) {
 	})
 	t.Run("FolderWritten", func(t *testing.T) {
 		p, cli := start(t)
-		s := cli.run(transcripts(t, "Folder")[0], "ZADD folder")
+		s := cli.run(transcripts(t, "folder")[0], "ZADD folder")
 		p.opens("folder", "Folder")
 		p.fill(".options input[type=number]", "200")
 		p.shows(".lane:nth-child(2)", "account_1")
@@ -204,7 +202,7 @@ func TestTranscripts(t *testing.T) {
 	})
 	t.Run("Folder", func(t *testing.T) {
 		p, cli := start(t)
-		list := transcripts(t, "Folder")
+		list := transcripts(t, "folder")
 		cli.run(list[1], "EXEC")
 		p.opens("due", "Folder")
 		p.fill(".options input[type=number]", "500")
@@ -220,7 +218,7 @@ func TestTranscripts(t *testing.T) {
 	})
 	t.Run("WaitingListWritten", func(t *testing.T) {
 		p, cli := start(t)
-		s := cli.run(transcripts(t, "Waiting list")[0], "ZADD lobby:checkin")
+		s := cli.run(transcripts(t, "waitinglist")[0], "ZADD lobby:checkin")
 		p.opens("waiting", "Waiting list") // the folder lobby: is open, as the only one
 		p.shows(".lane:nth-child(2)", "ann")
 		p.shows(".lane:nth-child(2)", "seen ")
@@ -237,7 +235,7 @@ func TestTranscripts(t *testing.T) {
 	})
 	t.Run("WaitingList", func(t *testing.T) {
 		p, cli := start(t)
-		list := transcripts(t, "Waiting list")
+		list := transcripts(t, "waitinglist")
 		s := cli.run(list[2], "ZADDEX club")
 		p.opens("club", "Waiting list")
 		p.shows(".lane:nth-child(1)", "ann")

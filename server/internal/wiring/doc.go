@@ -8,6 +8,10 @@
 // other programs cannot import those of internal; each imports only packages below it.
 //
 //	servertest                    a server for tests of programs
+//	examples/folder               a program that embeds a server: likes, folded
+//	examples/liveevents           a program that embeds a server: events that expire
+//	examples/timeboxes            a program that embeds a server: hits by time
+//	examples/waitinglist          a program that embeds a server: a room and its line
 //	console                       the page, the metrics and the event streams over HTTP
 //	migrate                       the move of a running data set between servers
 //	internal/wiring               an engine with its commands, replication and transport

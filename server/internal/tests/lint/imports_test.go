@@ -90,6 +90,26 @@ func packages() []pkg {
 			"no package imports it",
 		},
 		{
+			"server/examples/folder", "a program that embeds a server: likes, folded",
+			"server server/console zset",
+			"an example imports what programs outside this module can",
+		},
+		{
+			"server/examples/liveevents", "a program that embeds a server: events that expire",
+			"server server/console",
+			"an example imports what programs outside this module can",
+		},
+		{
+			"server/examples/timeboxes", "a program that embeds a server: hits by time",
+			"server server/console",
+			"an example imports what programs outside this module can",
+		},
+		{
+			"server/examples/waitinglist", "a program that embeds a server: a room and its line",
+			"server server/console",
+			"an example imports what programs outside this module can",
+		},
+		{
 			"server/console", "the page, the metrics and the event streams over HTTP",
 			"protocol server server/internal/base/replyjson github.com/VictoriaMetrics/metrics github.com/a-h/templ",
 			"the console is a client of the server, as a program that embeds both",
