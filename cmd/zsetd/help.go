@@ -17,8 +17,7 @@ import (
 
 const serverUsage = `Usage: zsetd [redis.conf] [--name value ...]
        zsetd --check-config [redis.conf] [--name value ...]
-       zsetd TOOL ...
-       zsetd --help [all | PARAMETER | TOOL], zsetd --version
+       zsetd TOOL ..., zsetd --help [all | PARAMETER | TOOL], zsetd --version
 
 Without TOOL zsetd starts the server. --name=value is the same as --name value.
 `

@@ -5,6 +5,7 @@
 //	zsetd --check-config [redis.conf] [--name value ...]
 //	zsetd ping [redis.conf] [--name value ...]
 //	zsetd check | backup | restore | diff | compact | salvage | export | import | functions ...
+//	zsetd demo
 //	zsetd init
 //	zsetd completion bash | zsh | fish
 //	zsetd cli [COMMAND ...]

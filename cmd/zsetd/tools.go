@@ -58,6 +58,7 @@ type toolFlags struct {
 	linkFlags
 	cliFlags
 	watchFlags
+	demoFlags
 }
 
 // toolRun is one call of a tool.
@@ -158,6 +159,7 @@ func tools() []tool {
 		cliTool(),
 		statTool(),
 		topTool(),
+		demoTool(),
 		initTool(),
 		completionTool(),
 	}

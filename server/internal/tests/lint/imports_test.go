@@ -40,6 +40,11 @@ func packages() []pkg {
 			"a prompt is a client: it knows the server by its replies",
 		},
 		{
+			"cmd/zsetd/internal/demo", "data that move, for the tool demo",
+			"server zset -os -log/slog",
+			"it is a program that embeds a server",
+		},
+		{
 			"cmd/zsetd/internal/watch", "what the tools show of a running server",
 			"cmd/zsetd/internal/client -os -log/slog",
 			"it computes and writes: terminals and signals are above it",
