@@ -80,8 +80,3 @@ func (s *Set) RemoveIf(member string, score float64) bool {
 	s.Remove(member)
 	return true
 }
-
-// RemoveIfBytes is RemoveIf for a byte slice.
-func (s *Set) RemoveIfBytes(member []byte, score float64) bool {
-	return s.RemoveIf(view(member), score)
-}

@@ -77,7 +77,7 @@ func TestRemoveIf(t *testing.T) {
 		score  float64
 		want   bool
 	}{{"a", 2, false}, {"x", 0, false}, {"a", math.NaN(), false}, {"a", 1, true}, {"a", 1, false}, {"b", math.Inf(1), true}} {
-		if got := s.RemoveIfBytes([]byte(test.member), test.score); got != test.want {
+		if got := s.Internal().RemoveIf([]byte(test.member), test.score); got != test.want {
 			t.Errorf("%s at %v: %t", test.member, test.score, got)
 		}
 	}

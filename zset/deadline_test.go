@@ -15,7 +15,7 @@ func TestDeadlines(t *testing.T) {
 		r := rand.New(rand.NewPCG(uint64(members), 1))
 		s := new(Set)
 		want, observed := map[string]int64{}, map[string]int64{}
-		s.Observe(&Observer{
+		s.Internal().Observe(&Observer{
 			Put: func(string, float64) {},
 			Deadline: func(member string, at int64) {
 				if observed[member] = at; at == 0 {

@@ -81,10 +81,10 @@ func ExampleSet_Clone() {
 }
 
 // An observer that logs every change of a set.
-func ExampleSet_Observe() {
+func ExampleInternal_Observe() {
 	var highscores zset.Set
 	highscores.Add("ann", 10)
-	highscores.Observe(&zset.Observer{
+	highscores.Internal().Observe(&zset.Observer{
 		Put:      func(member string, score float64) { fmt.Println(member, "has", score) },
 		Deadline: func(member string, at int64) { fmt.Println(member, "expires at", at) },
 		Removed:  func(member string) { fmt.Println(member, "is gone") },

@@ -89,6 +89,3 @@ func (s *Set) reduce() {
 		s.form = (*form)(unsafe.Pointer(x.packed))
 	}
 }
-
-// Swap exchanges the elements, deadlines, marks and observers of two sets. O(1).
-func (s *Set) Swap(other *Set) { s.form, other.form = other.form, s.form }

@@ -224,7 +224,7 @@ func (t *index) Get(member string) (float64, bool) {
 	return *at.score(), true
 }
 
-// prefetch is Set.Prefetch.
+// prefetch is Internal.Prefetch.
 func (t *index) prefetch(members []string) (read uint64) {
 	var (
 		hashes [Batch]uint64

@@ -48,7 +48,7 @@ func TestMeasurePackedBytes(t *testing.T) {
 		added := measure(func(i int) {
 			all[i] = new(Set)
 			for j := range c.members {
-				all[i].AddIfBytes(fmt.Appendf(nil, "%0*d", c.length, j), float64(j*i%7), 0)
+				all[i].Internal().AddIf(fmt.Appendf(nil, "%0*d", c.length, j), float64(j*i%7), 0)
 			}
 		})
 		// The allocator's next size class is up to an eighth larger.
@@ -98,7 +98,7 @@ func TestMeasureChurn(t *testing.T) {
 		var b []byte
 		member := func(i int) []byte { b = fmt.Appendf(b[:0], "member:%09d", i); return b }
 		for i := range size {
-			s.AddIfBytes(member(i), r.Float64(), 0)
+			s.Internal().AddIf(member(i), r.Float64(), 0)
 		}
 		fresh := heap() - before
 		for round := range 10 {
@@ -107,8 +107,8 @@ func TestMeasureChurn(t *testing.T) {
 				slices.Sort(order)
 			}
 			for _, i := range order {
-				s.RemoveBytes(member(round*size + i))
-				s.AddIfBytes(member((round+1)*size+i), r.Float64(), 0)
+				s.Internal().Remove(member(round*size + i))
+				s.Internal().AddIf(member((round+1)*size+i), r.Float64(), 0)
 			}
 			if round == 0 {
 				if err := s.Check(); err != nil {

@@ -52,7 +52,7 @@ func TestObserver(t *testing.T) {
 			for member, score := range c.set.All() {
 				follower[strings.Clone(member)] = math.Float64bits(score)
 			}
-			c.set.Observe(o)
+			c.set.Internal().Observe(o)
 		}
 		observe()
 		var clone *trial
@@ -75,7 +75,7 @@ func TestObserver(t *testing.T) {
 				other.set, other.model = c.set.Clone(), append(model{}, c.model...)
 				clone = &other
 			case k == 39 && r.IntN(100) == 0: // the observer moves to another set
-				c.set.Observe(nil)
+				c.set.Internal().Observe(nil)
 				before := calls
 				c.put()
 				c.remove()
@@ -116,7 +116,7 @@ func TestObserverAllocations(t *testing.T) {
 		s.Add(fmt.Sprint("m", i), float64(i))
 	}
 	observed, member := 0, []byte("m500")
-	s.Observe(&Observer{
+	s.Internal().Observe(&Observer{
 		Put:      func(string, float64) { observed++ },
 		Deadline: func(string, int64) {},
 		Removed:  func(string) {},
@@ -126,7 +126,7 @@ func TestObserverAllocations(t *testing.T) {
 	score := 0.0
 	if n := testing.AllocsPerRun(100, func() {
 		score = 1 - score
-		s.AddIfBytes(member, 500+score/2, 0)
+		s.Internal().AddIf(member, 500+score/2, 0)
 	}); n != 0 || observed < 100 {
 		t.Errorf("%v allocations in %d notifications", n, observed)
 	}

@@ -225,7 +225,7 @@ func TestPackedAllocations(t *testing.T) {
 		n := testing.AllocsPerRun(20, func() {
 			var s Set
 			for i, member := range members {
-				s.AddIfBytes(member, float64(i), 0)
+				s.Internal().AddIf(member, float64(i), 0)
 			}
 		})
 		if limit := perBuffer * float64(min(size, 12+size/5)); n > limit {
@@ -233,14 +233,14 @@ func TestPackedAllocations(t *testing.T) {
 		}
 		var s Set
 		for i, member := range members {
-			s.AddIfBytes(member, float64(i), 0)
+			s.Internal().AddIf(member, float64(i), 0)
 		}
 		i := 0
 		n = testing.AllocsPerRun(size/2-1, func() { // less than half, so the buffer does not shrink
 			i++
-			s.RemoveBytes(members[i])
-			s.IncrBytes(members[0], 1000.5, 0)
-			s.AddIfBytes(members[len(members)-1], float64(-i), LT)
+			s.Internal().Remove(members[i])
+			s.Internal().Incr(members[0], 1000.5, 0)
+			s.Internal().AddIf(members[len(members)-1], float64(-i), LT)
 		})
 		if n > 0 {
 			t.Errorf("%v allocations for removing one of %d, and updating two", n, size)
@@ -265,16 +265,16 @@ func TestGrow(t *testing.T) {
 				scores = append(scores, float64(7*i)*unit)
 			}
 			before, clone := collect(s.All()), s.Clone()
-			s.Grow(len(members), 7*len(members), scores)
-			s.SetMark(true)
-			if got := collect(s.All()); !slices.Equal(got, before) || s.Check() != nil || s.Marked() != (have > 0) {
+			s.Internal().Grow(len(members), 7*len(members), scores)
+			s.Internal().SetMark(true)
+			if got := collect(s.All()); !slices.Equal(got, before) || s.Check() != nil || s.Internal().Marked() != (have > 0) {
 				t.Fatalf("%d elements became %v: %v", have, got, s.Check())
 			}
 			allocated := testing.AllocsPerRun(10, func() {
 				grown := s.Clone() // a copy in an allocation of its own, with the Set
-				grown.Grow(len(members), 7*len(members), scores)
+				grown.Internal().Grow(len(members), 7*len(members), scores)
 				for i, member := range members {
-					grown.AddIfBytes(member, scores[i], 0)
+					grown.Internal().AddIf(member, scores[i], 0)
 				}
 				if have+len(members) == grown.Len() {
 					return
@@ -285,7 +285,7 @@ func TestGrow(t *testing.T) {
 				t.Errorf("%v allocations for %d members beside %d", allocated, len(members), have)
 			}
 			for i, member := range members {
-				s.AddIfBytes(member, scores[i], 0)
+				s.Internal().AddIf(member, scores[i], 0)
 			}
 			if err := s.Check(); err != nil {
 				t.Fatal(err)
@@ -324,17 +324,17 @@ func BenchmarkRepresentations(b *testing.B) {
 			}
 			run("Score", func(b *testing.B) {
 				for b.Loop() {
-					s.ScoreBytes(members[r.IntN(size)])
+					s.Internal().Score(members[r.IntN(size)])
 				}
 			})
 			run("ScoreAbsent", func(b *testing.B) {
 				for b.Loop() {
-					s.ScoreBytes(members[size+r.IntN(size)])
+					s.Internal().Score(members[size+r.IntN(size)])
 				}
 			})
 			run("Rank", func(b *testing.B) {
 				for b.Loop() {
-					s.RankBytes(members[r.IntN(size)])
+					s.Internal().Rank(members[r.IntN(size)])
 				}
 			})
 			run("RangeByScore10", func(b *testing.B) {
@@ -346,19 +346,19 @@ func BenchmarkRepresentations(b *testing.B) {
 			})
 			run("Update", func(b *testing.B) {
 				for b.Loop() {
-					s.AddIfBytes(members[r.IntN(size)], r.Float64(), 0)
+					s.Internal().AddIf(members[r.IntN(size)], r.Float64(), 0)
 				}
 			})
 			run("Incr", func(b *testing.B) { // small increments, as in games
 				for b.Loop() {
-					s.IncrBytes(members[r.IntN(size)], 1e-8, 0)
+					s.Internal().Incr(members[r.IntN(size)], 1e-8, 0)
 				}
 			})
 			run("RemoveAdd", func(b *testing.B) { // each addition adds a new member
 				for b.Loop() {
 					i, j := r.IntN(size), size+r.IntN(size)
-					s.RemoveBytes(members[i])
-					s.AddIfBytes(members[j], r.Float64(), 0)
+					s.Internal().Remove(members[i])
+					s.Internal().AddIf(members[j], r.Float64(), 0)
 					members[i], members[j] = members[j], members[i]
 				}
 			})
@@ -367,7 +367,7 @@ func BenchmarkRepresentations(b *testing.B) {
 				for b.Loop() {
 					now++
 					member := members[int(now)%len(members)]
-					s.AddIfBytes(member, now, 0)
+					s.Internal().AddIf(member, now, 0)
 					if s.Len() > size {
 						s.RemoveSpan(0, 1)
 					}
@@ -380,12 +380,12 @@ func BenchmarkRepresentations(b *testing.B) {
 // The mark stays with a set, whatever its shape, until it is empty; it takes no memory.
 func TestMark(t *testing.T) {
 	s := new(Set)
-	if s.SetMark(true); s.Marked() {
+	if s.Internal().SetMark(true); s.Internal().Marked() {
 		t.Error("an empty set has a mark")
 	}
 	expect := func(what string, s *Set, want bool) {
 		t.Helper()
-		if s.Marked() != want {
+		if s.Internal().Marked() != want {
 			t.Errorf("%s: marked is %v", what, !want)
 		}
 		if err := s.Check(); err != nil {
@@ -396,13 +396,13 @@ func TestMark(t *testing.T) {
 		s.Add(fmt.Sprint("member", i), float64(i))
 	}
 	expect("before", s, false)
-	weight := s.Weight()
+	weight := s.Internal().Weight()
 	early := s.Clone()
-	s.SetMark(true)
+	s.Internal().SetMark(true)
 	expect("after", s, true)
 	expect("an earlier clone", early, false)
 	expect("a later clone", s.Clone(), true)
-	if got := s.Weight(); got != weight {
+	if got := s.Internal().Weight(); got != weight {
 		t.Errorf("the mark takes %d bytes", got-weight)
 	}
 	s.SetDeadline("member3", 9)
@@ -417,14 +417,14 @@ func TestMark(t *testing.T) {
 		}
 	}
 	late := s.Clone()
-	s.SetMark(false)
+	s.Internal().SetMark(false)
 	expect("a large set", s, false)
 	expect("its clone", late, true)
 	late.Clear()
 	expect("cleared", late, false)
 	late.Add("a", 1)
 	expect("new", late, false)
-	late.SetMark(true)
+	late.Internal().SetMark(true)
 	late.PopMin(1)
 	late.Add("a", 1)
 	expect("new again", late, false)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"iter"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -31,7 +32,7 @@ type noCopy struct{}
 func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
 
-// Observer receives every change of a set, in order (see Set.Observe), for a
+// Observer receives every change of a set, in order (see Internal.Observe), for a
 // journal or a replica. All fields must be set. The functions run synchronously
 // during the change, must not modify the set, and may use the strings only until
 // they return.
@@ -40,15 +41,6 @@ type Observer struct {
 	Deadline func(member string, at int64)      // member has a new deadline; 0: none
 	Removed  func(member string)                // member was removed, with its deadline
 	Cleared  func()                             // all members were removed
-}
-
-// Observe makes o the observer of the set, in place of the previous one. A nil o
-// stops observation. Clones are not observed.
-func (s *Set) Observe(o *Observer) {
-	if o != nil || s.observer() != nil {
-		s.extend().observer = o
-		s.reduce()
-	}
 }
 
 // Element is a member with its score.
@@ -266,7 +258,7 @@ func (s *Set) apply(member string, score float64, cond Cond, incr bool) (o Outco
 // toIndexed converts a packed set to the indexed representation and adds e.
 func (s *Set) toIndexed(f *packed, e Element) {
 	m := newIndexed(slices.Insert(f.unpack(), f.search(e.Score, e.Member), e))
-	m.deadlines, m.marked = s.Deadlines(), s.Marked()
+	m.deadlines, m.marked = s.Deadlines(), s.Internal().Marked()
 	x := s.extend()
 	x.packed, x.indexed = nil, m
 }
@@ -284,22 +276,49 @@ func (s *Set) AddIf(member string, score float64, cond Cond) (o Outcome, old flo
 	return o, old
 }
 
-// AddIfBytes is AddIf for a byte slice. It copies member only if member is new.
-func (s *Set) AddIfBytes(member []byte, score float64, cond Cond) (o Outcome, old float64) {
-	o, old, _ = s.put(view(member), score, cond, false)
-	return o, old
+// AddNX adds member if it is new, and reports whether it is: AddIf with NX. O(log n).
+func (s *Set) AddNX(member string, score float64) (added bool) {
+	o, _ := s.AddIf(member, score, NX)
+	return o == Added
 }
 
-// Grow allocates the memory for n more members of size bytes together, whose scores are
-// among scores, as far as the set lacks it and stays small: up to 128 elements. Without it,
-// a small set allocates for nearly every member. If fewer members are added, the set keeps
-// the memory until its buffer is next copied. It must not be called during an iteration.
-// O(Len + len(scores)).
-func (s *Set) Grow(n, size int, scores []float64) {
-	if f, ok := s.packed(); ok && n > 0 && f.len()+n <= packedMax && size <= n*packedMemberMax {
-		wide := slices.ContainsFunc(scores, func(score float64) bool { return !isNarrow(score) })
-		s.setPacked(f.writable(n, n+size, wide))
+// AddXX gives member another score if it exists, and reports whether it has changed: AddIf with
+// XX. O(log n).
+func (s *Set) AddXX(member string, score float64) (changed bool) {
+	o, _ := s.AddIf(member, score, XX)
+	return o == Updated
+}
+
+// AddGT adds member, or raises its score if this one is greater, and reports whether the set has
+// changed: AddIf with GT. O(log n).
+func (s *Set) AddGT(member string, score float64) (changed bool) {
+	o, _ := s.AddIf(member, score, GT)
+	return o >= Updated
+}
+
+// AddLT is AddGT for scores that are less.
+func (s *Set) AddLT(member string, score float64) (changed bool) {
+	o, _ := s.AddIf(member, score, LT)
+	return o >= Updated
+}
+
+// Insert adds the members and scores of an iteration, such as maps.All of a map or the elements of
+// another set; of equal members the last one counts. It returns how many are new. Scores that are not a
+// number are left out. The iteration must not read the set. O(n log n) for n members.
+func (s *Set) Insert(elements iter.Seq2[string, float64]) (added int) {
+	for member, score := range elements {
+		if s.Add(member, score) == Added {
+			added++
+		}
 	}
+	return added
+}
+
+// Collect returns a new set of the members and scores of an iteration: see [Set.Insert].
+func Collect(elements iter.Seq2[string, float64]) *Set {
+	s := new(Set)
+	s.Insert(elements)
+	return s
 }
 
 // Incr adds delta to the score of member under conditions, and returns the new
@@ -309,29 +328,14 @@ func (s *Set) Incr(member string, delta float64, cond Cond) (o Outcome, score fl
 	return o, score
 }
 
-// IncrBytes is Incr for a byte slice. It copies member only if member is new.
-func (s *Set) IncrBytes(member []byte, delta float64, cond Cond) (o Outcome, score float64) {
-	o, _, score = s.put(view(member), delta, cond, true)
-	return o, score
-}
-
 // Batch is the maximum number of members of a call of Prefetch.
 const Batch = 16
 
-// Prefetch fetches up to Batch members, and the memory that Score reads for them, into the
-// processor's cache. A lookup in a large set is a chain of four dependent cache misses;
-// Prefetch overlaps those of the batch. It changes nothing, and any number of goroutines may
-// call it. The result has no meaning: it keeps the compiler from removing the reads. O(1)
-// per member, no allocation.
-func (s *Set) Prefetch(members []string) (read uint64) {
-	if _, ok := s.packed(); ok {
-		return 0
-	}
-	return s.indexed().index.prefetch(members)
+// Contains reports whether member is in the set. O(1).
+func (s *Set) Contains(member string) bool {
+	_, ok := s.Score(member)
+	return ok
 }
-
-// ScoreBytes is Score for a byte slice.
-func (s *Set) ScoreBytes(member []byte) (float64, bool) { return s.Score(view(member)) }
 
 // Remove removes member and returns its score. O(log n).
 func (s *Set) Remove(member string) (score float64, ok bool) {
@@ -359,9 +363,6 @@ func (s *Set) Remove(member string) (score float64, ok bool) {
 	return score, ok
 }
 
-// RemoveBytes is Remove for a byte slice.
-func (s *Set) RemoveBytes(member []byte) (score float64, ok bool) { return s.Remove(view(member)) }
-
 // Rank returns the number of elements that order before member. O(log n), no
 // allocation.
 func (s *Set) Rank(member string) (int, bool) {
@@ -376,9 +377,6 @@ func (s *Set) Rank(member string) (int, bool) {
 	}
 	return m.below(score, member), true
 }
-
-// RankBytes is Rank for a byte slice.
-func (s *Set) RankBytes(member []byte) (int, bool) { return s.Rank(view(member)) }
 
 // RevRank is Rank in descending order: the highest element has 0.
 func (s *Set) RevRank(member string) (int, bool) {
@@ -541,30 +539,6 @@ func (s *Set) Clone() *Set {
 	return c
 }
 
-// SetMark sets or clears a mark, whose meaning is the caller's. The mark stays until
-// the set is empty, and clones inherit it. An empty set takes none. O(1); the mark takes
-// no memory.
-func (s *Set) SetMark(on bool) {
-	switch f, ok := s.packed(); {
-	case s.Marked() == on:
-	case !ok:
-		s.indexed().marked = on
-	case f.len() > 0:
-		f = f.writable(0, 0, false)
-		f.size ^= packedMarked
-		s.setPacked(f)
-	}
-}
-
-// Marked reports whether the set has the mark.
-func (s *Set) Marked() bool {
-	f, ok := s.packed()
-	if !ok {
-		return s.indexed().marked
-	}
-	return f != nil && f.size&packedMarked != 0
-}
-
 // Scan passes about count elements to yield and returns the next cursor. A scan
 // begins with cursor 0 and ends when Scan returns 0. An element that is present
 // during the whole scan is passed at least once, regardless of changes between the
@@ -590,21 +564,6 @@ func (s *Set) Random(r *rand.Rand) (Element, bool) {
 		return Element{}, false
 	}
 	return s.at(r.IntN(s.Len()))
-}
-
-// Weight estimates the memory of the set in bytes, with member bytes and unused
-// capacity for them. O(1).
-func (s *Set) Weight() int {
-	size := s.bytes()
-	if f, ok := s.packed(); !ok {
-		size += s.indexed().index.arena.size
-	} else if f != nil {
-		size += f.bytes()
-	}
-	if d := s.Deadlines(); d != nil {
-		size += d.Weight()
-	}
-	return size
 }
 
 // Bytes estimates the memory of the set in bytes, without member bytes. O(1).

@@ -182,11 +182,11 @@ func (c *trial) put() {
 		c.want(what, []any{gotO, gotOld}, []any{o, old})
 	case 3:
 		o, old, _ := c.model.put(member, score, cond, false)
-		gotO, gotOld := c.set.AddIfBytes(b, score, cond)
+		gotO, gotOld := c.set.Internal().AddIf(b, score, cond)
 		c.want(what, []any{gotO, gotOld}, []any{o, old})
 	case 4:
 		o, _, now := c.model.put(member, score, cond, true)
-		gotO, gotNow := c.set.IncrBytes(b, score, cond)
+		gotO, gotNow := c.set.Internal().Incr(b, score, cond)
 		c.want("incr "+what, []any{gotO, gotNow}, []any{o, now})
 	}
 	clear(b)
@@ -200,7 +200,7 @@ func (c *trial) remove() {
 		score = c.model[i].Score
 		c.model = slices.Delete(c.model, i, i+1)
 	}
-	got, ok := c.set.RemoveBytes([]byte(member))
+	got, ok := c.set.Internal().Remove([]byte(member))
 	c.want("remove "+member, []any{got, ok}, []any{score, i >= 0})
 }
 
@@ -243,9 +243,9 @@ func (c *trial) read() {
 	case 3:
 		member := c.member()
 		i := c.model.find(member)
-		rank, ok := c.set.RankBytes([]byte(member))
+		rank, ok := c.set.Internal().Rank([]byte(member))
 		c.want("rank of "+member, []any{rank, ok}, []any{max(i, 0), i >= 0})
-		_, ok = c.set.ScoreBytes([]byte(member))
+		_, ok = c.set.Internal().Score([]byte(member))
 		c.want("score of "+member, ok, i >= 0)
 	case 4:
 		e, ok := c.set.Random(c.r)
@@ -555,7 +555,7 @@ func TestChangeDuringIteration(t *testing.T) {
 		"read":         func(s *Set, member string) { s.Rank(member) },
 		"nothing":      func(s *Set, member string) { s.AddIf(member, 1, NX); s.Remove("none") },
 		"clone":        func(s *Set, _ string) { s.Clone() },
-		"mark":         func(s *Set, _ string) { s.SetMark(!s.Marked()) },
+		"mark":         func(s *Set, _ string) { s.Internal().SetMark(!s.Internal().Marked()) },
 		"set deadline": func(s *Set, member string) { s.SetDeadline(member, 1) },
 		"change a clone": func(s *Set, member string) {
 			c := s.Clone()
@@ -737,7 +737,7 @@ func TestAllocations(t *testing.T) {
 		member := []byte("m4")
 		read := testing.AllocsPerRun(100, func() {
 			s.Score("m3")
-			s.ScoreBytes(member)
+			s.Internal().Score(member)
 			s.Rank("m5")
 			s.RevRank("m6")
 			s.At(-1)
@@ -757,7 +757,7 @@ func TestAllocations(t *testing.T) {
 		update := testing.AllocsPerRun(100, func() {
 			i++
 			s.Add("m3", i)
-			s.AddIfBytes(member, i, GT)
+			s.Internal().AddIf(member, i, GT)
 			s.Incr("m5", 1, 0)
 		})
 		if update > 0 {
@@ -775,13 +775,13 @@ func TestSwap(t *testing.T) {
 		"timed": func() *Set {
 			s := Load([]Element{{"c", 1}, {"d", 2}})
 			s.SetDeadline("d", 7)
-			s.SetMark(true)
+			s.Internal().SetMark(true)
 			return s
 		},
 		"indexed": func() *Set {
 			s := new(Set)
 			addNumbered(s, 2*packedMax)
-			s.SetMark(true)
+			s.Internal().SetMark(true)
 			return s
 		},
 	}
@@ -789,14 +789,14 @@ func TestSwap(t *testing.T) {
 		for to, other := range forms {
 			a, b := one(), other()
 			var log []string
-			a.Observe(&Observer{
+			a.Internal().Observe(&Observer{
 				Put:      func(member string, _ float64) { log = append(log, member) },
 				Deadline: func(string, int64) {}, Removed: func(string) {}, Cleared: func() {},
 			})
-			a.Swap(b)
+			a.Internal().Swap(b)
 			a.Add("of a", 1)
 			b.Add("of b", 1)
-			b.Observe(nil)
+			b.Internal().Observe(nil)
 			wantA, wantB := other(), one()
 			wantA.Add("of a", 1)
 			wantB.Add("of b", 1)
@@ -805,8 +805,8 @@ func TestSwap(t *testing.T) {
 			}
 			for _, pair := range [][2]*Set{{a, wantA}, {b, wantB}} {
 				got, want := pair[0], pair[1]
-				if !slices.Equal(collect(got.All()), collect(want.All())) || got.Marked() != want.Marked() {
-					t.Errorf("%s, %s: %v, marked %v", from, to, collect(got.All()), got.Marked())
+				if !slices.Equal(collect(got.All()), collect(want.All())) || got.Internal().Marked() != want.Internal().Marked() {
+					t.Errorf("%s, %s: %v, marked %v", from, to, collect(got.All()), got.Internal().Marked())
 				}
 				gotNext, _ := got.NextDeadline()
 				if wantNext, _ := want.NextDeadline(); gotNext != wantNext {
@@ -836,7 +836,7 @@ func TestPrefetch(t *testing.T) {
 		}
 		before := s.Clone()
 		for n := range members {
-			if allocated := testing.AllocsPerRun(1, func() { s.Prefetch(members[:n]) }); allocated > 0 {
+			if allocated := testing.AllocsPerRun(1, func() { s.Internal().Prefetch(members[:n]) }); allocated > 0 {
 				t.Errorf("%d elements: %v allocations", size, allocated)
 			}
 		}

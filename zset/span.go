@@ -5,13 +5,28 @@ import (
 	"math"
 )
 
-// ScoreRange is an interval of scores. A bound of ±Inf includes infinite scores
-// unless it is exclusive. A range with a NaN bound, or with Min above Max, is
-// empty.
+// ScoreRange is an interval of scores. As in Redis, both bounds belong to it unless
+// they are exclusive:
+//
+//	ScoreRange{Min: 1, Max: 5}                       1 ≤ score ≤ 5    ZRANGEBYSCORE key 1 5
+//	ScoreRange{Min: 1, Max: 5, MaxExclusive: true}   1 ≤ score < 5    ZRANGEBYSCORE key 1 (5
+//	HalfOpen(1, 5)                                   the same
+//	ScoreRange{Min: 1, Max: math.Inf(1)}             1 ≤ score        ZRANGEBYSCORE key 1 +inf
+//
+// Ranks are counted both ways: ByRank(1, 5) and RemoveRank(1, 5) include both, as ZRANGE
+// key 1 5 does, and take negative ranks from the end; Span(1, 5) is half-open, as a slice
+// s[1:5], and what RankSpan, ScoreSpan and LexSpan return.
+//
+// A bound of ±Inf includes infinite scores unless it is exclusive. A range with a NaN
+// bound, or with Min above Max, is empty.
 type ScoreRange struct {
 	Min, Max                   float64
 	MinExclusive, MaxExclusive bool
 }
+
+// HalfOpen returns the range of the scores that are at least from and less than to: of consecutive
+// half-open ranges each score is in one.
+func HalfOpen(from, to float64) ScoreRange { return ScoreRange{Min: from, Max: to, MaxExclusive: true} }
 
 // LexBound is a bound on members. With Inf -1 it orders before every member
 // (Redis's "-"), with Inf +1 after every member ("+"); with Inf 0 the bound is

@@ -173,7 +173,7 @@ func (s *Session) prefetchElements(key []byte, elements [][]byte) {
 	case *keyspace.Hash:
 		*read = v.Table().Prefetch(some)
 	case *zset.Set:
-		*read = v.Prefetch(some)
+		*read = v.Internal().Prefetch(some)
 	}
 }
 

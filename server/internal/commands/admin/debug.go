@@ -243,7 +243,7 @@ func (d *Digest) member(member, with []byte, deadlines *zset.Set, mark string) {
 	x.Mix(member)
 	x.Mix(with)
 	if deadlines != nil {
-		if _, has := deadlines.ScoreBytes(member); has {
+		if _, has := deadlines.Internal().Score(member); has {
 			x.Xor([]byte(mark))
 		}
 	}

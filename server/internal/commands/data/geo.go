@@ -205,7 +205,7 @@ func pointOf(s *zset.Set, member []byte) (p geo.Point, ok bool) {
 	if s == nil {
 		return p, false
 	}
-	score, ok := s.ScoreBytes(member)
+	score, ok := s.Internal().Score(member)
 	return geo.PointOf(score), ok
 }
 

@@ -73,7 +73,7 @@ func (k *timedKind) openWith(c *engine.Call, key []byte, change bool, args func(
 func removeMember(v timedValue, member []byte) {
 	switch v := v.(type) {
 	case *zset.Set:
-		v.RemoveBytes(member)
+		v.Internal().Remove(member)
 	case *keyspace.Hash:
 		v.Delete(member)
 	}

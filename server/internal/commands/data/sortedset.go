@@ -466,7 +466,7 @@ func zscore(c *engine.Call) {
 // zscoreOf replies the score of a member, null if there is none. s may be nil.
 func zscoreOf(c *engine.Call, s *zset.Set, member []byte) {
 	if s != nil {
-		if score, ok := s.ScoreBytes(member); ok {
+		if score, ok := s.Internal().Score(member); ok {
 			c.Reply.Double(score)
 			return
 		}
@@ -505,10 +505,10 @@ func zrankFrom(c *engine.Call, rev bool) {
 	}
 	rank, found := 0, false
 	if s != nil {
-		rank, found = s.RankBytes(member)
+		rank, found = s.Internal().Rank(member)
 	}
 	if found && c.Observing {
-		score, _ := s.ScoreBytes(member)
+		score, _ := s.Internal().Score(member)
 		if rev {
 			c.ReadsScores(score, math.Inf(1))
 		} else {
@@ -545,7 +545,7 @@ func zrem(c *engine.Call) {
 		if s == nil {
 			break
 		}
-		if _, had := s.RemoveBytes(member); had {
+		if _, had := s.Internal().Remove(member); had {
 			removed++
 			c.Touched(engine.ClassZset, member)
 		}

@@ -146,7 +146,7 @@ func (o *zaddexOptions) add(c *engine.Call, s *zset.Set, pairs [][]byte, scores 
 	}
 	for i, score := range scores {
 		member := pairs[2*i+1]
-		_, there := s.ScoreBytes(member)
+		_, there := s.Internal().Score(member)
 		if !there && done.full {
 			continue
 		}
@@ -156,7 +156,7 @@ func (o *zaddexOptions) add(c *engine.Call, s *zset.Set, pairs [][]byte, scores 
 		had, _ := s.DeadlineBytes(member)
 		if o.past(c) && !(o.enx && had != 0) {
 			if there && o.admits(s, member, score) {
-				s.RemoveBytes(member)
+				s.Internal().Remove(member)
 				done.removed = append(done.removed, member)
 			}
 			continue
@@ -210,7 +210,7 @@ func (o *zaddexOptions) put(c *engine.Call, s *zset.Set, member []byte, score fl
 // admits reports whether the conditions allow a member of s to get a score, or to
 // be incremented by it.
 func (o *zaddexOptions) admits(s *zset.Set, member []byte, score float64) bool {
-	old, _ := s.ScoreBytes(member)
+	old, _ := s.Internal().Score(member)
 	if o.incr {
 		score += old
 	}
@@ -221,7 +221,7 @@ func (o *zaddexOptions) admits(s *zset.Set, member []byte, score float64) bool {
 func (o *zaddexOptions) lacksRoom(s *zset.Set, pairs [][]byte) bool {
 	fresh := map[string]struct{}{}
 	for i := 1; i < len(pairs); i += 2 {
-		if _, there := s.ScoreBytes(pairs[i]); !there {
+		if _, there := s.Internal().Score(pairs[i]); !there {
 			fresh[string(pairs[i])] = struct{}{}
 		}
 	}
@@ -232,7 +232,7 @@ func (o *zaddexOptions) lacksRoom(s *zset.Set, pairs [][]byte) bool {
 // or 1. A member that is in the set keeps its score, except with XX, which moves it
 // to the end.
 func (o *zaddexOptions) ticket(s *zset.Set, member []byte) float64 {
-	if score, there := s.ScoreBytes(member); there && !o.has(zset.XX) {
+	if score, there := s.Internal().Score(member); there && !o.has(zset.XX) {
 		return score
 	}
 	if last, ok := s.Last(); ok {

@@ -207,7 +207,7 @@ func zremifeq(c *engine.Call) {
 	default:
 		removed := 0
 		for i, score := range scores {
-			if member := pairs[2*i+1]; s.RemoveIfBytes(member, score) {
+			if member := pairs[2*i+1]; s.Internal().RemoveIf(member, score) {
 				removed++
 				c.Touched(engine.ClassZset, member)
 			}

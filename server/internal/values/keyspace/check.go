@@ -17,9 +17,9 @@ func (db *DB) check() error {
 	if err := db.deadlines.Check(); err != nil {
 		return fmt.Errorf("db %d: deadlines: %w", db.id, err)
 	}
-	volatile, held := 0, db.entries.bytes()+db.deadlines.Weight()+db.members.Weight()
+	volatile, held := 0, db.entries.bytes()+db.deadlines.Internal().Weight()+db.members.Internal().Weight()
 	if db.own != nil {
-		held += db.own.Weight()
+		held += db.own.Internal().Weight()
 		for key, own := range db.own.All() {
 			if at, ok := db.deadlines.Score(key); !ok || at != own {
 				return fmt.Errorf("db %d: key %q of the standby's own expires at %v, by the index at %v (%v)", db.id, key, own, at, ok)
@@ -67,7 +67,7 @@ func (db *DB) check() error {
 		return fmt.Errorf("db %d: counted memory is %v, not %v", db.id, *weights, memory)
 	}
 	empty := newDB(nil, 0, 0)
-	if held -= empty.entries.bytes() + empty.deadlines.Weight() + empty.members.Weight(); int64(held) != db.UsedBytes() {
+	if held -= empty.entries.bytes() + empty.deadlines.Internal().Weight() + empty.members.Internal().Weight(); int64(held) != db.UsedBytes() {
 		return fmt.Errorf("db %d: keys and values take %d bytes, counted %d", db.id, held, db.usedBytes)
 	}
 	if db.slots != nil {

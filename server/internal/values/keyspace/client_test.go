@@ -523,17 +523,17 @@ func (c *client) zset(s *zset.Set, member string, grow bool) {
 	case 0, 1:
 		s.Add(member, score)
 	case 2, 3:
-		s.AddIfBytes([]byte(member), score, 0)
+		s.Internal().AddIf([]byte(member), score, 0)
 	case 4:
 		s.AddIf(member, score, []zset.Cond{zset.NX, zset.XX, zset.GT, zset.LT}[c.r.IntN(4)])
 	case 5:
 		s.Incr(member, score, 0)
 	case 6:
-		s.IncrBytes([]byte(member), score, zset.GT)
+		s.Internal().Incr([]byte(member), score, zset.GT)
 	case 7, 8:
 		s.Remove(member)
 	case 9:
-		s.RemoveBytes([]byte(member))
+		s.Internal().Remove([]byte(member))
 	case 10:
 		if lo := c.r.IntN(n + 1); c.r.IntN(4) == 0 {
 			s.RemoveSpan(lo, c.r.IntN(n+1))

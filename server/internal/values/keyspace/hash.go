@@ -398,7 +398,7 @@ func (h *Hash) SetDeadlineBytes(field []byte, at int64) (had int64, ok bool) {
 		if o.deadlines == nil {
 			o.deadlines = new(zset.Set)
 		}
-		o.deadlines.AddIfBytes(field, float64(at), 0)
+		o.deadlines.Internal().AddIf(field, float64(at), 0)
 		o.timed = true
 	}
 	if o.table == nil {
@@ -425,7 +425,7 @@ func (o *hashObject) reorder(field []byte, at int64) {
 }
 
 func (o *hashObject) dropDeadline(field []byte) {
-	if _, had := o.deadlines.RemoveBytes(field); had && o.deadlines.Len() == 0 {
+	if _, had := o.deadlines.Internal().Remove(field); had && o.deadlines.Len() == 0 {
 		o.deadlines = nil
 	}
 }
@@ -437,7 +437,7 @@ func (h *Hash) DeadlineBytes(field []byte) (at int64, ok bool) {
 	if _, ok = h.Get(field); !ok || d == nil {
 		return 0, ok
 	}
-	score, _ := d.ScoreBytes(field)
+	score, _ := d.Internal().Score(field)
 	return int64(score), true
 }
 

@@ -387,10 +387,10 @@ func attach(value any, c *changes) {
 		v.Observe(log)
 	case *zset.Set:
 		if c == nil {
-			v.Observe(nil)
+			v.Internal().Observe(nil)
 		} else {
 			c.sorted = v
-			v.Observe(&c.observer)
+			v.Internal().Observe(&c.observer)
 		}
 	}
 }

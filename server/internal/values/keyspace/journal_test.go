@@ -406,7 +406,7 @@ var updates = map[string]func(ks *Keyspace) func(){
 			for i, d := 11, n%100_000; i > 6; i, d = i-1, d/10 {
 				member[i] = '0' + byte(d%10)
 			}
-			ks.DB(0).Edit(key).Value().(*zset.Set).AddIfBytes(member, float64(n%100_003), 0)
+			ks.DB(0).Edit(key).Value().(*zset.Set).Internal().AddIf(member, float64(n%100_003), 0)
 			ks.Seal()
 		}
 	},

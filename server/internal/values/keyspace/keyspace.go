@@ -646,26 +646,26 @@ func (db *DB) noteOwn(key string, ms int64) {
 	case ms != 0 && !db.ks.revealed:
 		if db.own == nil {
 			db.own = new(zset.Set)
-			db.addUsedBytes(int64(db.own.Weight()))
+			db.addUsedBytes(int64(db.own.Internal().Weight()))
 		}
-		before := db.own.Weight()
+		before := db.own.Internal().Weight()
 		db.own.Add(key, float64(ms))
-		db.addUsedBytes(int64(db.own.Weight() - before))
+		db.addUsedBytes(int64(db.own.Internal().Weight() - before))
 	case db.own != nil:
 		db.removeOwn(key)
 	}
 }
 
 func (db *DB) removeOwn(key string) {
-	before := db.own.Weight()
+	before := db.own.Internal().Weight()
 	db.own.Remove(key)
-	db.addUsedBytes(int64(db.own.Weight() - before))
+	db.addUsedBytes(int64(db.own.Internal().Weight() - before))
 }
 
 // dropOwn forgets which keys have deadlines of the standby's own.
 func (db *DB) dropOwn() {
 	if db.own != nil {
-		db.addUsedBytes(-int64(db.own.Weight()))
+		db.addUsedBytes(-int64(db.own.Internal().Weight()))
 		db.own = nil
 	}
 }
@@ -683,7 +683,7 @@ func (db *DB) firstToSweep() (first zset.Element, ok bool) {
 
 // setDeadline adds a key to the deadline index, or removes it if ms is 0.
 func (db *DB) setDeadline(key string, ms int64) {
-	before := db.deadlines.Weight()
+	before := db.deadlines.Internal().Weight()
 	if ms != 0 {
 		db.deadlines.Add(key, float64(ms))
 	} else {
@@ -692,7 +692,7 @@ func (db *DB) setDeadline(key string, ms int64) {
 			db.removeOwn(key)
 		}
 	}
-	db.addUsedBytes(int64(db.deadlines.Weight() - before))
+	db.addUsedBytes(int64(db.deadlines.Internal().Weight() - before))
 	db.ks.moved = true
 }
 

@@ -88,7 +88,7 @@ func (e *Entry) setValue(value any) {
 	case *zset.Set:
 		e.flags |= isZset
 		b.value = nil
-		b.sorted().Swap(v)
+		b.sorted().Internal().Swap(v)
 	case *sequence.Stream:
 		e.flags |= isStream
 		b.value = unsafe.Pointer(v)

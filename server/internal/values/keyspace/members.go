@@ -71,18 +71,18 @@ func (db *DB) schedule(e *Entry) {
 	}
 	first, _ := d.First()
 	if at, ok := db.members.Score(e.Key()); !ok || at != first.Score {
-		before := db.members.Weight()
+		before := db.members.Internal().Weight()
 		db.members.Add(e.Key(), first.Score)
-		db.addUsedBytes(int64(db.members.Weight() - before))
+		db.addUsedBytes(int64(db.members.Internal().Weight() - before))
 		db.ks.moved = true
 	}
 	e.state |= timedBit
 }
 
 func (db *DB) unschedule(e *Entry) {
-	before := db.members.Weight()
+	before := db.members.Internal().Weight()
 	db.members.Remove(e.Key())
-	db.addUsedBytes(int64(db.members.Weight() - before))
+	db.addUsedBytes(int64(db.members.Internal().Weight() - before))
 	db.ks.moved = true
 	e.state &^= timedBit
 }

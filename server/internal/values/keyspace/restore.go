@@ -310,10 +310,10 @@ func (b *Builder) replaySorted(op byte, o *journal.Operands) bool {
 	case journal.OpPut:
 		member := o.Text()
 		if score := o.Score(); !o.Failed {
-			s.AddIfBytes(member, score, 0)
+			s.Internal().AddIf(member, score, 0)
 		}
 	case journal.OpRemove:
-		s.RemoveBytes(o.Text())
+		s.Internal().Remove(o.Text())
 	case journal.OpMember:
 		member := o.Text()
 		if at := o.Deadline(); !o.Failed {

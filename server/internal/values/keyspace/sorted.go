@@ -14,14 +14,14 @@ import (
 // its name: it stores integers without the sign of -0.
 
 // IsListpack reports whether Redis would keep a sorted set as a listpack.
-func IsListpack(s *zset.Set) bool { return !s.Marked() }
+func IsListpack(s *zset.Set) bool { return !s.Internal().Marked() }
 
 // MakeSkiplist makes a sorted set a skiplist.
-func MakeSkiplist(s *zset.Set) { s.SetMark(true) }
+func MakeSkiplist(s *zset.Set) { s.Internal().SetMark(true) }
 
 // AddSorted is s.AddIfBytes, with the encoding of the sorted set.
 func (l *Limits) AddSorted(s *zset.Set, member []byte, score float64, cond zset.Cond) zset.Outcome {
-	outcome, _ := s.AddIfBytes(member, l.storedScore(s, member, score), cond)
+	outcome, _ := s.Internal().AddIf(member, l.storedScore(s, member, score), cond)
 	if outcome == zset.Added {
 		l.added(s, member)
 	}
@@ -30,7 +30,7 @@ func (l *Limits) AddSorted(s *zset.Set, member []byte, score float64, cond zset.
 
 // IncrSorted is s.IncrBytes, with the encoding of the sorted set.
 func (l *Limits) IncrSorted(s *zset.Set, member []byte, delta float64, cond zset.Cond) (zset.Outcome, float64) {
-	outcome, score := s.IncrBytes(member, l.storedScore(s, member, delta), cond)
+	outcome, score := s.Internal().Incr(member, l.storedScore(s, member, delta), cond)
 	if outcome == zset.Added {
 		l.added(s, member)
 	}
@@ -42,7 +42,7 @@ func (l *Limits) storedScore(s *zset.Set, member []byte, score float64) float64 
 	if score != 0 || !math.Signbit(score) {
 		return score
 	}
-	_, exists := s.ScoreBytes(member)
+	_, exists := s.Internal().Score(member)
 	if IsListpack(s) && (exists || s.Len() < l.ZsetMaxListpackEntries && len(member) <= l.ZsetMaxListpackValue) {
 		return 0
 	}
@@ -65,11 +65,11 @@ func (l *Limits) GrowSorted(s *zset.Set, scores []float64, pairs [][]byte) {
 	n, size := 0, 0
 	for i := range scores {
 		member := pairs[2*i+1]
-		if _, there := s.ScoreBytes(member); !there {
+		if _, there := s.Internal().Score(member); !there {
 			n, size = n+1, size+len(member)
 		}
 	}
-	s.Grow(n, size, scores)
+	s.Internal().Grow(n, size, scores)
 }
 
 // FitSorted makes a sorted set a listpack if the limits allow one, and else a skiplist.
@@ -78,7 +78,7 @@ func (l *Limits) FitSorted(s *zset.Set) {
 	if fits {
 		dropSigns(s)
 	}
-	s.SetMark(!fits)
+	s.Internal().SetMark(!fits)
 }
 
 // SortedFits reports whether the limits allow a listpack for a sorted set.

@@ -193,7 +193,7 @@ func (e *Entry) figures() figures {
 		return figures{weight, classOf(isString, s.size)}
 	case isZset:
 		v := b.sorted()
-		weight, length = v.Weight()-int(unsafe.Sizeof(*v)), v.Len()
+		weight, length = v.Internal().Weight()-int(unsafe.Sizeof(*v)), v.Len()
 	case isList:
 		v := (*sequence.List)(b.value)
 		weight, length = v.Weight(), v.Len()
