@@ -96,7 +96,7 @@
 // # Page
 //
 // The views are / (overview), /keys, /messages (events) and /prompt. The files in assets are one
-// template, one style sheet and ES modules without a library; all of it is under 150 KB.
+// template, one style sheet and ES modules without a library; all of it is under 250 KB.
 //
 //	app.js                 the views, the database, and the address of both
 //	api.js, text.js        commands, streams and live queries; byte strings and numbers as text

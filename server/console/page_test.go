@@ -46,7 +46,7 @@ func TestPage(t *testing.T) {
 	}
 	load("")
 	t.Logf("%d bytes", total)
-	if limit := 150_000; total > limit || len(loaded) < 10 {
+	if limit := 250_000; total > limit || len(loaded) < 10 {
 		t.Errorf("the page and the %d files that it loads have %d bytes; the limit is %d", len(loaded), total, limit)
 	}
 	for _, name := range []string{"assets/", "assets/nosuch.js", "page.templ"} {

@@ -30,7 +30,7 @@ export function change({ title, note, fields = [], build, conditions = [], refus
 		const preview = () => {
 			try {
 				const commands = list();
-				line.textContent = commands.map((args) => commandLine(args, 2000)).join('\n') || 'Nothing is changed.';
+				line.textContent = commandLines(commands) || 'Nothing is changed.';
 				problem.textContent = '';
 			} catch (e) {
 				line.textContent = '';
@@ -78,6 +78,12 @@ export function change({ title, note, fields = [], build, conditions = [], refus
 	});
 }
 
+// commandLines returns commands as lines: of many, and of many arguments, the first ones.
+export function commandLines(commands) {
+	const most = 200, more = (n, what) => (n > 0 ? ` … and ${count(n)} more ${what}` : '');
+	return commands.slice(0, most).map((args) => commandLine(args.slice(0, most), 2000) + more(args.length - most, 'arguments')).join('\n') + (commands.length > most ? '\n' : '') + more(commands.length - most, 'commands');
+}
+
 // hold puts a byte string into a text field, and adds the method bytes to the field, which returns that byte string until
 // it is edited. What the field would not hold is shown with escapes: hold returns a sentence that says so.
 function hold(e, v) {
@@ -111,7 +117,7 @@ export function confirm(title, note, commands, verb = 'Run') {
 		let agreed = false;
 		const no = button('Cancel', () => dialog.close());
 		fill(dialog, h('form', { method: 'dialog' }, h('h2', { id: 'dialog-title' }, title), h('p', {}, note),
-			h('pre', { class: 'command' }, commands.map((args) => commandLine(args, 2000)).join('\n')),
+			h('pre', { class: 'command' }, commandLines(commands)),
 			h('div', { class: 'actions' }, no, button(verb, () => { agreed = true; dialog.close(); }, { class: 'danger' }))));
 		dialog.classList.add('dangerous');
 		dialog.onclose = () => resolve(agreed);

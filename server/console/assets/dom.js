@@ -16,8 +16,18 @@ export function h(tag, attrs, ...children) {
 	return e;
 }
 
-// scrolls returns an element that scrolls sideways, also by the keyboard.
-export const scrolls = (label, ...children) => h('div', { class: 'scroll-x', tabindex: '0', role: 'group', 'aria-label': label }, ...children);
+// scrolls returns an element that scrolls sideways, also by the keyboard. A shadow marks each side on which there is more.
+export function scrolls(label, ...children) {
+	const box = h('div', { class: 'scroll-x', tabindex: '0', role: 'group', 'aria-label': label }, ...children);
+	const mark = () => {
+		box.classList.toggle('before', box.scrollLeft > 1);
+		box.classList.toggle('after', box.scrollWidth - box.clientWidth - box.scrollLeft > 1);
+	};
+	box.addEventListener('scroll', mark, { passive: true });
+	new ResizeObserver(mark).observe(box);
+	new MutationObserver(mark).observe(box, { childList: true });
+	return box;
+}
 
 export const $ = (selector, root = document) => root.querySelector(selector);
 
@@ -62,6 +72,22 @@ export function say(text) {
 	$('#say').textContent = text;
 }
 
+// menu is a button that opens a list of buttons, [label, listener] pairs. It closes when one is taken, and when another
+// element is.
+export function menu(label, items) {
+	const box = h('details', { class: 'menu' }, h('summary', {}, label), h('div', {}, items.map(([text, f]) => button(text, () => {
+		box.open = false;
+		f();
+	}))));
+	box.addEventListener('focusout', (e) => e.relatedTarget && !box.contains(e.relatedTarget) && (box.open = false));
+	box.addEventListener('keydown', (e) => {
+		if (e.key !== 'Escape' || !box.open) return;
+		box.open = false;
+		box.firstChild.focus();
+	});
+	return box;
+}
+
 // tabs makes a tablist of [id, label] pairs; choose(id) is called for the one that the user takes.
 export function tabs(label, list, current, choose) {
 	const bar = h('div', { class: 'tabs', role: 'tablist', 'aria-label': label });
@@ -85,6 +111,7 @@ export function tabs(label, list, current, choose) {
 		select(next, true);
 		choose(next);
 	});
+	bar.take = select;
 	select(current);
 	return bar;
 }

@@ -1,10 +1,12 @@
 // One key: what it is, its deadline and memory, and the views of its value.
 
-import { button, fill, h, tabs, throttle } from './dom.js';
+import { $, button, fill, h, menu, tabs, throttle } from './dom.js';
 import { follow, ok, pipeline, run, state } from './api.js';
 import { Bin, bytes, count, duration, same, show } from './text.js';
 import { change } from './dialog.js';
 import * as values from './values.js';
+import { stream } from './groups.js';
+import * as transfer from './transfer.js';
 import * as zset from './zset.js';
 import * as systems from './systems.js';
 
@@ -16,13 +18,19 @@ const views = {
 	list: [['value', 'Elements', values.list]],
 	set: [['value', 'Members', values.set]],
 	hash: [['value', 'Fields', values.hash], ['deadlines', 'Deadlines', zset.fieldDeadlines], ['line', 'Waiting list', systems.waitingList]],
-	stream: [['value', 'Entries', values.stream]],
+	stream: [['value', 'Entries', stream]],
 	zset: [['board', 'Leaderboard', zset.board], ['timeline', 'Timeline', zset.timeline], ['deadlines', 'Deadlines', zset.deadlines],
 		['live', 'Live events', systems.liveEvents], ['boxes', 'Timeboxes', systems.timeboxes], ['folder', 'Folder', systems.folder], ['line', 'Waiting list', systems.waitingList]],
 };
 
+// stored says how zsetd has what OBJECT ENCODING names as Redis would have it.
+const stored = { skiplist: 'B-tree', quicklist: 'blocks', hashtable: 'hash table', listpack: 'packed', intset: 'packed integers' };
+
 // kept are the views that go on while their key is empty.
 const kept = ['live', 'boxes', 'folder', 'line'];
+
+// few are as many views as have tabs side by side.
+const few = 3;
 
 let open = null;
 
@@ -75,7 +83,7 @@ export async function openKey(box, key, view, nav) {
 	const header = () => {
 		const left = facts.ttl >= 0 ? facts.ttl - (Date.now() - facts.read) : -1;
 		fill(line, h('span', { class: 'type ' + facts.type }, facts.type), h('span', {}, h('b', { id: 'key-length' }, count(facts.length)), ' ', unit[facts.type] || ''),
-			h('span', {}, h('b', {}, bytes(facts.memory))), h('span', {}, facts.encoding), h('span', {}, facts.ttl >= 0 ? ['expires in ', h('b', {}, duration(Math.max(0, left)))] : 'no expiry'), dot);
+			h('span', {}, h('b', {}, bytes(facts.memory))), h('span', { title: 'OBJECT ENCODING: ' + facts.encoding }, stored[facts.encoding] ? [stored[facts.encoding], h('small', {}, ` (${facts.encoding})`)] : facts.encoding), h('span', {}, facts.ttl >= 0 ? ['expires in ', h('b', {}, duration(Math.max(0, left)))] : 'no expiry'), dot);
 	};
 	const refresh = throttle(async () => {
 		const next = await read(key).catch(() => null);
@@ -111,6 +119,7 @@ export async function openKey(box, key, view, nav) {
 	self.choose = (id) => {
 		const entry = list.find(([name]) => name === id) || list[0];
 		self.view = entry[0];
+		bar();
 		self.live?.close();
 		self.stopView?.();
 		fill(body);
@@ -133,14 +142,47 @@ export async function openKey(box, key, view, nav) {
 		if (!(await change({ title: 'Delete this key?', conditions: [[['TYPE', key], is.type], ...(length[is.type] ? [[[length[is.type], key], is.length]] : [])], note: `${count(is.length)} ${unit[is.type] || ''}, ${bytes(is.memory)}.`, build: () => ['UNLINK', key], danger: true, verb: 'Delete' }))) return;
 		nav.gone(key);
 		nav.go('keys');
-	}), button('Copy name', () => navigator.clipboard?.writeText(key instanceof Bin ? show(key, 1e6) : key)), button('Events', () => nav.go('messages', { key })));
-	const start = self.view && list.some(([id]) => id === self.view) ? self.view : await guess(key, facts, list);
+	}), menu('More', [
+		['Duplicate …', async () => {
+			let to = key;
+			const done = await change({
+				title: 'Duplicate the key', fields: [{ name: 'to', label: 'Name of the copy', value: key instanceof Bin ? key : key + ':copy' }, { name: 'replace', label: 'Replace a key that has this name', type: 'checkbox' }],
+				conditions: [[['TYPE', key], facts.type]], refused: (r) => r === 0 && 'A key with this name exists.',
+				build: (v) => {
+					if (same((to = v.to), key)) throw new Error('Give the copy another name.');
+					return ['COPY', key, to, ...(v.replace ? ['REPLACE'] : [])];
+				},
+			});
+			if (!done) return;
+			nav.added(to);
+			nav.go('keys', { key: to });
+		}],
+		['Copy the name', () => transfer.copy(key)],
+		['Copy the value', () => transfer.attempt('Copy the value', async () => transfer.copy(await transfer.text(key, facts)))],
+		['Download as JSON', () => transfer.attempt('Download', () => transfer.downloadJSON(key, facts))],
+		...(facts.type === 'string' ? [['Download the bytes', () => transfer.attempt('Download', () => transfer.downloadRaw(key, facts))]] : []),
+		['Table as CSV', () => transfer.saveTable(key, $('table', body), 'csv')],
+		['Table as JSON', () => transfer.saveTable(key, $('table', body), 'json')],
+		['Events of the key', () => nav.go('messages', { key })],
+	]));
+	const asked = self.view && list.some(([id]) => id === self.view), fits = !asked || list.length > few ? await guess(key, facts, list) : '';
 	if (self.closed) return;
-	const bar = list.length > 1 ? tabs('Views of the value', list, start, (id) => nav.go('keys', { key, view: id }, true)) : h('hr', { hidden: true });
-	fill(box, h('div', { class: 'keyhead' }, back, h('h2', {}, show(key, 2000)), line, actions), notice, bar, body);
+	// Of many views, the one that fits and the one that is shown have tabs, and a menu has the others.
+	const bars = h('div', { class: 'views', hidden: list.length === 1 });
+	const take = (id) => nav.go('keys', { key, view: id }, true);
+	const bar = () => {
+		const named = list.length > few ? list.filter(([id]) => id === fits || id === self.view) : list, old = bars.firstChild;
+		if (old && named.every(([id]) => $(`[data-id=${id}]`, old)) && old.children.length === named.length) return old.take(self.view);
+		const others = h('select', { 'aria-label': 'Other views', onchange: () => {
+			take(others.value);
+			$('[aria-selected=true]', bars).focus();
+		} }, h('option', { value: '' }, 'Other views …'), list.filter((one) => !named.includes(one)).map(([id, label]) => h('option', { value: id }, label)));
+		fill(bars, tabs('Views of the value', named, self.view, take), named.length < list.length && others);
+	};
+	fill(box, h('div', { class: 'keyhead' }, back, h('h2', {}, show(key, 2000)), line, actions), notice, bars, body);
 	header();
 	self.timer = setInterval(() => facts.ttl >= 0 && (facts.ttl - (Date.now() - facts.read) < 0 ? refresh() : header()), 1000);
-	self.choose(start);
+	self.choose(asked ? self.view : fits);
 }
 
 async function read(key) {

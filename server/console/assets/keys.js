@@ -1,15 +1,20 @@
 // The keys as a tree. SCAN reads them in the background; the tree keeps at most maxNames names and counts the others.
 
-import { $, VirtualList, debounce, h, say, throttle } from './dom.js';
+import { $, VirtualList, button, debounce, fill, h, menu, say, throttle } from './dom.js';
 import { pipeline, run, ok, CommandError } from './api.js';
 import { Bin, brief, bytes, count, duration, id, show as text } from './text.js';
 import { closeKey, openKey } from './key.js';
 import { change } from './dialog.js';
+import { build } from './transfer.js';
+import { act, escapePattern, under } from './bulk.js';
+import { openMap } from './memory.js';
 
-const maxNames = 200000, maxFolders = 50000, maxDepth = 12, maxMeta = 5000;
+const metaAge = 5000, maxNames = 200000, maxFolders = 50000, maxDepth = 12, maxMeta = 5000;
 
+let closeMap = null, mapped = false, choosing = false, everything = false;
 let go, list, root, rows = [], depths = [], at = 0, current = null, scan, folders = 0, names = 0;
 const opened = new Set(), meta = new Map();
+const chosen = { keys: new Set(), folders: new Set() }; // of the mode in which keys have boxes
 
 const folder = (name, path, depth) => ({ name, path, depth, folders: new Map(), keys: new Map(), count: 0, memory: 0, more: 0, sorted: null });
 
@@ -24,7 +29,7 @@ export function mount(section, goTo) {
 	$('#tree').addEventListener('scroll', readMeta, { passive: true });
 	$('#tree').addEventListener('click', (e) => {
 		const item = e.target.closest('.item');
-		if (item) choose(Number(item.dataset.i));
+		if (item) (e.target.closest('.box') ? mark : choose)(Number(item.dataset.i));
 	});
 	$('#tree').addEventListener('keydown', keydown);
 	$('#search').addEventListener('submit', (e) => {
@@ -39,27 +44,84 @@ export function mount(section, goTo) {
 		go('keys', { key: $('#open-name').value });
 	});
 	$('#new-key').addEventListener('click', create);
+	$('#new-key').after(menu('More', [['Select keys …', () => select(true)], ['Memory and deadlines', () => go('keys', { map: 1 })]]));
+	$('#tree').before(h('div', { class: 'row selection', id: 'selection', hidden: true }));
 	setInterval(follow, 1000);
 }
 
 // follow reads the names again when their number has changed, or they are few; not where they are many.
 async function follow() {
+	if (!document.hidden && document.body.dataset.view === 'keys' && root && $('#tree').offsetParent) {
+		list.paint(); // the times to live go on
+		readMeta();
+	}
 	if (document.hidden || document.body.dataset.view !== 'keys' || !scan || scan.running || scan.examined > 20000 || $('#measure').checked) return;
 	const mine = scan, n = await run('DBSIZE').catch(() => mine.total);
 	if (mine === scan && (n !== mine.total || n <= 500)) start(true);
+}
+
+// select begins or ends the mode in which keys and folders have boxes.
+function select(on) {
+	choosing = on;
+	everything = false;
+	chosen.keys.clear();
+	chosen.folders.clear();
+	$('#tree').setAttribute('aria-multiselectable', on);
+	selected();
+}
+
+// isChosen reports whether a row has a mark, or a folder above it.
+function isChosen(row) {
+	const name = typeof row === 'string' ? row.slice(1) : row.path;
+	return everything || (typeof row === 'string' ? chosen.keys.has(row) : chosen.folders.has(name)) || (row[0] !== 'b' && [...chosen.folders].some((f) => name.startsWith(f)));
+}
+
+// mark gives a row a mark, or takes it away.
+function mark(i) {
+	const row = rows[i];
+	at = i;
+	if (row.node || everything) return;
+	const [set, name] = typeof row === 'string' ? [chosen.keys, row] : [chosen.folders, row.path];
+	if (!set.delete(name) && !isChosen(row)) set.add(name);
+	selected();
+}
+
+// selected shows what is selected, and what can be done with it.
+function selected() {
+	const bar = $('#selection'), k = chosen.keys.size, f = chosen.folders.size, none = !k && !f && !everything;
+	bar.hidden = !choosing;
+	const found = pattern() || $('#type').value ? 'All found' : 'All keys';
+	fill(bar, h('label', { class: 'check' }, h('input', { type: 'checkbox', checked: everything, onchange: (e) => {
+		everything = e.target.checked;
+		selected();
+	} }), ' ' + found), h('span', { class: 'muted grow', role: 'status' }, everything ? '' : [k && count(k) + (k === 1 ? ' key' : ' keys'), f && count(f) + (f === 1 ? ' folder' : ' folders')].filter(Boolean).join(', ')),
+	button('Delete …', () => many('delete'), { disabled: none, class: 'small' }), button('Expire …', () => many('expire'), { disabled: none, class: 'small' }), button('Done', () => select(false), { class: 'small' }));
+	list.paint();
+}
+
+// many deletes the selected keys, or changes when they expire. A folder has the keys that the search has found below it.
+async function many(kind) {
+	if (!(await act(kind, { keys: everything ? [] : [...chosen.keys].map(keyOf), folders: everything ? [] : [...chosen.folders], all: everything, match: pattern(), type: $('#type').value }))) return;
+	select(false);
+	start();
 }
 
 export function show(params, moved) {
 	if (params.get('measure')) $('#measure').checked = true;
 	if (params.get('pattern') !== null) $('#pattern').value = params.get('pattern');
 	if (!root || moved || params.get('pattern') !== null || params.get('measure')) start();
+	closeMap?.();
+	closeMap = null;
 	const key = params.has('key64') ? new Bin(params.get('key64')) : params.get('key');
-	$('#keys').classList.toggle('chosen', key !== null);
+	const map = params.has('map') && key === null;
+	$('#keys').classList.toggle('chosen', key !== null || map);
 	if (key === null) {
-		if (current !== null) closeKey($('#detail'));
+		if (current !== null || mapped) closeKey($('#detail'));
 		current = null;
+		if ((mapped = map)) closeMap = openMap($('#detail'), { go, back: () => go('keys'), search: (path) => go('keys', { pattern: escapePattern(path) + '*' }) });
 		return;
 	}
+	mapped = false;
 	current = key;
 	// The folders of the key open, so that it is in sight.
 	if (typeof key === 'string') for (let i = key.indexOf(':'); i >= 0; i = key.indexOf(':', i + 1)) opened.add(key.slice(0, i + 1));
@@ -68,6 +130,8 @@ export function show(params, moved) {
 }
 
 export function hide() {
+	closeMap?.();
+	closeMap = null;
 	closeKey();
 }
 
@@ -88,6 +152,7 @@ async function start(quiet) {
 		meta.clear();
 	};
 	if (!quiet) {
+		if (choosing) select(true); // a folder is what a search has found below it
 		clear();
 		at = 0;
 		$('#scan-stop').textContent = 'Stop';
@@ -200,7 +265,8 @@ function flatten() {
 		depths.push(depth);
 	};
 	const visit = (node) => {
-		for (const row of sorted(node)) {
+		for (const one of sorted(node)) {
+			const row = (one.count === 1 && only(one)) || one; // a folder of one key is the row of that key
 			push(row, node.depth + 1);
 			if (row.folders && opened.has(row.path)) visit(row);
 		}
@@ -213,10 +279,16 @@ function flatten() {
 	readMeta();
 }
 
+// only returns the key of a folder that has no other.
+function only(node) {
+	while (!node.keys.size && node.folders.size) [node] = node.folders.values();
+	return node.keys.keys().next().value;
+}
+
 function drawRow(i) {
-	const row = rows[i], depth = depths[i];
+	const row = rows[i], depth = depths[i], box = choosing && !row.node ? isChosen(row) : null;
 	const item = (attrs, ...kids) => {
-		const e = h('div', { class: 'item' + (i === at ? ' at' : ''), role: 'treeitem', id: 'row' + i, 'data-i': i, 'aria-level': depth + 1, 'aria-selected': i === at, ...attrs }, kids);
+		const e = h('div', { class: 'item' + (i === at ? ' at' : ''), role: 'treeitem', id: 'row' + i, 'data-i': i, 'aria-level': depth + 1, 'aria-selected': i === at, 'aria-checked': box === null ? null : String(box), ...attrs }, box !== null && h('span', { class: 'box' + (box ? ' on' : '') }), kids);
 		e.style.paddingLeft = 8 + depth * 14 + 'px';
 		return e;
 	};
@@ -225,7 +297,7 @@ function drawRow(i) {
 		const name = key instanceof Bin ? text(key, 80) : text(key.slice(prefixLength(key, depth)), 120);
 		return item({ 'aria-current': current !== null && id(current) === row ? 'true' : null },
 			h('span', { class: 'twist' }), m.type && h('span', { class: 'type ' + m.type }, m.type), h('span', { class: 'name mono' }, name),
-			h('span', { class: 'meta' }, m.ttl > 0 ? duration(m.ttl - (Date.now() - m.read)) + ' ' : '', m.memory ? bytes(m.memory) : ''));
+			h('span', { class: 'meta' }, m.ttl > 0 ? h('span', { class: 'ttl', title: 'Time to live' }, duration(Math.max(0, m.ttl - (Date.now() - m.read)))) : '', m.memory ? bytes(m.memory) : ''));
 	}
 	if (row.node) return item({}, h('span', { class: 'twist' }), h('span', { class: 'name muted' }, `and ${count(row.more)} more: search ${row.node.path}…`));
 	const open = opened.has(row.path);
@@ -246,7 +318,7 @@ function choose(i) {
 	if (typeof row === 'string') {
 		go('keys', { key: keyOf(row) });
 	} else if (row.node) {
-		$('#pattern').value = row.node.path.replace(/[*?[\]\\]/g, '\\$&') + '*';
+		$('#pattern').value = escapePattern(row.node.path) + '*';
 		$('#pattern').focus();
 	} else {
 		if (!opened.delete(row.path)) opened.add(row.path);
@@ -258,6 +330,7 @@ function keydown(e) {
 	const row = rows[at], page = Math.max(1, Math.floor($('#tree').clientHeight / list.height) - 1);
 	const step = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -rows.length, End: rows.length }[e.key];
 	if (step) at = Math.max(0, Math.min(rows.length - 1, at + step));
+	else if (e.key === ' ' && choosing) mark(at);
 	else if (e.key === 'Enter' || e.key === ' ') choose(at);
 	else if (row?.folders && ((e.key === 'ArrowRight' && !opened.has(row.path)) || (e.key === 'ArrowLeft' && opened.has(row.path)))) choose(at);
 	else if (e.key === 'ArrowLeft') {
@@ -269,12 +342,12 @@ function keydown(e) {
 	list.reveal(at);
 }
 
-// readMeta reads type, TTL and memory of the keys in sight.
+// readMeta reads type, TTL and memory of the keys in sight, and again those that are older than some seconds.
 const readMeta = debounce(async () => {
 	if (!rows.length || document.body.dataset.view !== 'keys') return;
-	const [first, end] = list.range();
+	const [first, end] = list.range(), t = Date.now();
 	const wanted = [];
-	for (let i = first; i < end; i++) if (typeof rows[i] === 'string' && !meta.has(rows[i])) wanted.push(rows[i]);
+	for (let i = first; i < end; i++) if (typeof rows[i] === 'string' && !(meta.get(rows[i])?.read > t - metaAge)) wanted.push(rows[i]);
 	if (!wanted.length) return;
 	try {
 		const replies = await pipeline(wanted.flatMap((k) => [['TYPE', keyOf(k)], ['PTTL', keyOf(k)], ['MEMORY', 'USAGE', keyOf(k)]]));
@@ -319,19 +392,10 @@ async function create() {
 	const done = await change({
 		title: 'New key', verb: 'Create', conditions: ({ key }) => [[['EXISTS', key], 0]],
 		fields: [{ name: 'key', label: 'Name' }, { name: 'type', label: 'Type', type: 'select', options: ['zset', 'string', 'hash', 'list', 'set', 'stream'].map((t) => [t, t]) },
-			{ name: 'field', label: 'Member, field, element or value' }, { name: 'value', label: 'Score (sorted set) or value (hash, stream)', hint: 'A score may be a time: @now+1h.' }],
-		build: ({ key, type, field, value }) => {
-			made.key = key;
-			if (key === '') throw new Error('Give the key a name.');
-			switch (type) {
-				case 'zset': return ['ZADD', key, value || '0', field];
-				case 'hash': return ['HSET', key, field, value];
-				case 'list': return ['RPUSH', key, field];
-				case 'set': return ['SADD', key, field];
-				case 'stream': return ['XADD', key, '*', field || 'field', value];
-				default: return ['SET', key, field];
-			}
-		},
+			{ name: 'form', label: 'Written as', type: 'select', options: [['lines', 'lines'], ['json', 'JSON'], ['download', 'JSON that this page has saved, with its type']] },
+			{ name: 'value', label: 'Value', type: 'area', hint: 'A line has: zset: score and member. hash, stream: field and value. list, set: an element. Words with spaces are in "quotes"; a score may be a time: @now+1h. JSON: an array, an object of names and values, or pairs.' },
+			{ name: 'ttl', label: 'Seconds until it expires, a time such as @now+1h, or nothing' }],
+		build: ({ key, type, form, value, ttl }) => build((made.key = key), type, form, value, ttl),
 	});
 	if (done) {
 		add(made.key);

@@ -94,7 +94,7 @@ function chips() {
 			subs = subs.filter((o) => o !== s);
 			connect();
 		}, { 'aria-label': 'Unsubscribe from ' + text(s.name, 60) }));
-	}) : h('p', { class: 'muted' }, 'No subscriptions. Messages come from PUBLISH and from notify-keyspace-events.'));
+	}) : h('p', { class: 'muted', role: 'listitem' }, 'No subscriptions. Messages come from PUBLISH and from notify-keyspace-events.'));
 }
 
 // flags says when the server does not publish what was asked for.

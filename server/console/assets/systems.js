@@ -4,7 +4,7 @@ import { fill, h, scrolls } from './dom.js';
 import { CommandError, now, ok, pipeline } from './api.js';
 import { Bin, brief, count, duration, score as number, show } from './text.js';
 import { addButton, drain, endsOf, instant, outermost, readEnds, scored, unitOf } from './zset.js';
-import { byMember, failed, names, table } from './values.js';
+import { byMember, failed, laneRow, names, table } from './values.js';
 
 const rows = 200;
 
@@ -17,6 +17,9 @@ function option(name, label, value, changed) {
 		changed();
 	} }));
 }
+
+// optionsBox has the options of a view. On a narrow page it is closed at first.
+const optionsBox = (...children) => h('details', { class: 'options', open: matchMedia('(min-width: 761px)').matches }, h('summary', {}, 'Options'), children);
 
 // parts returns the keys of the system of which a key is one, by its name. As written with the commands of Redis, the
 // room, the line and the check-ins of a waiting list are three keys, and the counts and the boxes of timeboxes two.
@@ -62,8 +65,6 @@ function ticking(update) {
 	const timer = setInterval(() => document.hidden || update(), 250);
 	return () => clearInterval(timer);
 }
-
-const line = (no, name, note, extra) => h('li', {}, no !== null && h('span', { class: 'no' }, no), h('span', { class: 'name', title: show(name, 300) }, show(name, 120)), extra, h('small', {}, note));
 
 async function read(commands) {
 	const replies = await pipeline(commands);
@@ -116,11 +117,12 @@ export function timeboxes(box, ctx) {
 		const boxes = list.map(([m, s], i) => ({ m, name: show(m, 80), s, end: ends[i] })).sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }));
 		const high = Math.max(1, ...boxes.map((b) => b.s)), sum = boxes.reduce((n, b) => n + b.s, 0), best = list[0];
 		fill(out, h('div', { class: 'facts' }, [['Boxes', count(all)], ['Sum', brief(sum)], ['Mean', boxes.length ? brief(sum / boxes.length) : '–'], ['Highest', best ? `${brief(best[1])} at ${show(best[0], 30)}` : '–']].map(([name, v]) => h('div', {}, h('small', {}, name), h('b', {}, v)))),
-			h('div', { class: 'boxes', role: 'img', 'aria-label': `${boxes.length} boxes, the highest has ${best ? best[1] : 0}` }, boxes.map((b) => {
+			h('div', { class: 'boxes', role: 'img', 'aria-label': `${boxes.length} boxes, the highest has ${best ? best[1] : 0}` }, h('span', { class: 'top' }, brief(high)), boxes.map((b) => {
 				const bar = h('div', { class: best && b.m === best[0] ? 'best' : null, title: `${b.name}: ${number(b.s)}` });
 				bar.style.height = Math.max(1, (100 * b.s) / high) + '%';
 				return bar;
 			})),
+			boxes.length > 0 && h('div', { class: 'axis', role: 'presentation' }, [0, 0.5, 1].slice(0, boxes.length).map((f) => h('span', {}, boxes[Math.round(f * (boxes.length - 1))].name))),
 			scrolls('Boxes', table(['Box', 'Score', 'Expires'], boxes.slice(-100).reverse().map((b) => h('tr', {}, h('td', { class: 'value' }, b.name), h('td', { class: 'n' }, number(b.s)), h('td', { class: 'n muted' }, b.end > 0 ? duration(Math.max(0, b.end - now())) : 'never'))), 'Boxes, the latest first')));
 	};
 	fill(box, h('div', { class: 'pager' }, h('span', { class: 'muted' }, 'Members name boxes of time; scores count.', p.times ? [' Counts: ', h('code', {}, p.counts), ', boxes: ', h('code', {}, p.times)] : ''), h('span', { class: 'grow' }), addButton(ctx)), out);
@@ -172,11 +174,11 @@ export function folder(box, ctx) {
 		const { r, unit, counts } = last, [due] = bounds(), t = now();
 		const lanes = [['Due', (s) => duration(Math.max(0, t + due - s * unit)) + ' late'], ['Pending', (s) => 'in ' + duration(Math.max(0, s * unit - t - due))], ['Leased', (s) => 'lease ends in ' + duration(Math.max(0, s * unit - t))]];
 		fill(out, lanes.map(([title, note], i) => h('section', { class: 'lane', 'aria-label': title }, h('header', {}, h('span', {}, title), h('b', {}, count(r[2 + 2 * i]))),
-			h('ul', {}, scored(r[3 + 2 * i]).map(([m, s]) => line(null, m, note(s), counts.get(m) ? h('small', {}, count(counts.get(m)) + ' events') : null))))));
+			h('ul', {}, scored(r[3 + 2 * i]).map(([m, s]) => laneRow(m, note(s), { text: counts.get(m) ? count(counts.get(m)) + ' events' : '' }))))));
 	};
 	const changed = () => live.ask();
-	const bar = h('div', { class: 'options' });
-	const options = () => fill(bar, option('delay', 'Delay of a group in seconds', 5, changed), option(details, 'Prefix of details', 'details:', changed),
+	const bar = optionsBox();
+	const options = () => fill(bar, bar.firstChild, option('delay', 'Delay of a group in seconds', 5, changed), option(details, 'Prefix of details', 'details:', changed),
 		h('label', {}, 'Scores are ', h('select', { onchange: (e) => {
 			kept[written] = !!e.target.value;
 			known = true;
@@ -217,12 +219,12 @@ export function waitingList(box, ctx) {
 		const longest = Math.max(1000, ...ends.map((e) => e - now()));
 		moving = [];
 		const entry = ([m, s], i) => {
-			const bar = drain(ends[i], longest), note = h('small', {});
+			const bar = drain(ends[i], longest), note = h('span');
 			moving.push(() => {
 				const left = bar.tick();
 				note.textContent = ends[i] > 0 ? duration(left) : seen[i] > 0 ? 'seen ' + duration(Math.max(0, now() - seen[i] * (unitOf(seen[i], seen[i]) || 1000))) + ' ago' : '';
 			});
-			return line(count(i < inside.length ? i + 1 : i - inside.length + 1), m, '', [s !== undefined && h('small', {}, 'ticket ' + number(s)), ends[i] > 0 && bar, note]);
+			return laneRow(m, note, { no: count(i < inside.length ? i + 1 : i - inside.length + 1), text: s !== undefined && 'ticket ' + number(s), bar: ends[i] > 0 && bar });
 		};
 		fill(out, h('section', { class: 'lane', 'aria-label': 'Room' }, h('header', {}, h('span', {}, 'Room'), h('b', {}, `${count(taken)} of ${count(places())}`)),
 			h('div', { class: 'seats', role: 'presentation' }, Array.from({ length: Math.min(places(), 120) }, (_, i) => h('i', { class: i < taken ? (ends[i] > 0 && ends[i] - now() < longest * 0.25 ? 'late' : 'on') : null }))), h('ol', {}, inside.slice(0, rows).map(entry))),
@@ -231,8 +233,8 @@ export function waitingList(box, ctx) {
 	};
 	const tick = () => moving.forEach((f) => f());
 	const changed = () => live.ask();
-	fill(box, h('div', { class: 'options' }, option('places', 'Places in the room', 30, changed), option(hash, 'Hash of the room', p.room || '', changed), option(checks, 'Check-ins', p.checkin || '', changed),
-		h('span', { class: 'muted' }, 'Scores are tickets. Without a hash, the first in line are in the room.'), h('span', { class: 'grow' }), addButton({ ...ctx, key: queue })), out);
+	fill(box, optionsBox(option('places', 'Places in the room', 30, changed), option(hash, 'Hash of the room', p.room || '', changed), option(checks, 'Check-ins', p.checkin || '', changed),
+		h('span', { class: 'muted' }, 'Scores are tickets. Without a hash, the first in line are in the room.'), addButton({ ...ctx, key: queue })), out);
 	const live = ctx.follow(commands, draw);
 	return ticking(tick);
 }

@@ -2,7 +2,9 @@
 
 import { $, button, fill, h, scrolls } from './dom.js';
 import { CommandError, now, ok, pairs, run } from './api.js';
-import { Bin, count, duration, hexdump, id, moment, multiline, pretty, same, show, size } from './text.js';
+import { Bin, count, duration, id, moment, same, show, size } from './text.js';
+import { maxBytes, reader, whole } from './formats.js';
+import { copy } from './transfer.js';
 import { tell } from './dialog.js';
 
 const page = 100, pageBytes = 1000000, chunk = 16384;
@@ -10,18 +12,25 @@ const page = 100, pageBytes = 1000000, chunk = 16384;
 // pageOf returns how many elements a page has: fewer where they are large.
 export const pageOf = (facts) => Math.max(5, Math.min(page, Math.floor(pageBytes / Math.max(1, (facts.memory || 0) / Math.max(1, facts.length)))));
 
+// raw shows a byte string in a table, and keeps it as it is for the export of the table.
+export function raw(v, max) {
+	const e = h('span', { class: 'bytes' }, show(v, max));
+	e.bytes = v;
+	return e;
+}
+
 // cell shows a byte string in a table, and opens it as a whole.
 export function cell(v) {
 	const long = size(v) > 200;
-	return [h('span', {}, show(v, 200)), ' ', long && button('all', () => whole(v), { class: 'link small', 'aria-label': 'Show the whole value' })];
+	return [raw(v, 200), ' ', long && button('all', () => showAll(v), { class: 'link small', 'aria-label': 'Show the whole value' })];
 }
 
-export function whole(v) {
-	const dialog = $('#dialog'), max = 200000;
-	const json = !(v instanceof Bin) && /^\s*[[{]/.test(v) && v.length < max && pretty(v), shown = multiline(json || v, json ? Infinity : max);
+export function showAll(v) {
+	const dialog = $('#dialog'), read = reader();
 	dialog.classList.remove('dangerous');
-	fill(dialog, h('h2', { id: 'dialog-title' }, count(size(v)) + ' bytes'), h('pre', { class: 'text', tabindex: 0 }, shown), h('div', { class: 'actions' }, button('Close', () => dialog.close())));
+	fill(dialog, h('h2', { id: 'dialog-title' }, count(size(v)) + ' bytes'), h('div', { class: 'pager' }, read.choice), read.text, h('div', { class: 'actions' }, button('Copy', () => copy(v)), button('Close', () => dialog.close())));
 	dialog.onclose = null;
+	read.show(v);
 	dialog.showModal();
 }
 
@@ -30,6 +39,10 @@ export const tools = (...list) => h('td', { class: 'tools' }, list.map(([label, 
 export function table(head, rows, caption) {
 	return h('table', {}, h('caption', { class: 'visually-hidden' }, caption), h('thead', {}, h('tr', {}, head.map((t) => h('th', { scope: 'col', class: /^(#|Rank|Score|Expires)$/.test(t) ? 'n' : null }, t || h('span', { class: 'visually-hidden' }, 'Actions'))))), h('tbody', {}, rows));
 }
+
+// laneRow is a row of a lane, whose columns are those of the other rows: a number, a name, a text, a bar, a note.
+export const laneRow = (name, note, { no, text, bar } = {}) => h('li', {}, no !== undefined && h('span', { class: 'no' }, no), h('span', { class: 'name', title: show(name, 300) }, show(name, 120)),
+	text && h('small', { class: 'what' }, text), bar, h('small', { class: 'note' }, note));
 
 // expiry edits the deadline of a key, a field or a member: the commands have a prefix, and words after the key or the time.
 export async function expiry({ key, edit }, title, prefix, words) {
@@ -62,30 +75,35 @@ export const names = (reply) => (Array.isArray(reply) ? reply.map(([m]) => m).so
 export const failed = (box) => (e) => fill(box, h('p', { class: 'error', role: 'alert' }, e.message));
 
 export function string(box, ctx) {
-	let offset = 0, mode = '', shown = [0, ''];
-	const out = h('pre', { class: 'text', tabindex: 0 }), where = h('span', { class: 'muted' });
+	let offset = 0, shown = [0, ''];
+	const where = h('span', { class: 'muted' }), read = reader(() => {
+		offset = 0;
+		live.ask();
+	});
+	// A form that needs the whole value has it as its page.
+	const step = () => (whole(read.form) ? maxBytes : chunk);
 	const draw = ([all, part]) => {
-		if (part instanceof CommandError) return failed(out)(part);
+		if (part instanceof CommandError) return failed(read.text)(part);
 		shown = [all, part];
-		const json = part instanceof Bin || all > chunk ? null : pretty(part);
-		if (!mode) modes.value = mode = /^\s*[[{]/.test(show(part, 100)) && json !== null ? 'json' : 'text';
-		out.textContent = mode === 'hex' ? hexdump(part, chunk) : mode === 'text' ? multiline(part, chunk) : json === null ? 'This is no JSON, or longer than a page.' : multiline(json, Infinity);
-		where.textContent = all > chunk ? `bytes ${count(offset)} to ${count(Math.min(all, offset + chunk))} of ${count(all)}` : '';
-		more.hidden = all <= chunk;
+		const before = step();
+		read.show(part);
+		if (step() !== before && all > before) setTimeout(() => live.ask()); // the form that fits needs more
+		const end = Math.min(all, offset + step());
+		where.textContent = all > end - offset ? `bytes ${count(offset)} to ${count(end)} of ${count(all)}` : '';
+		more.hidden = all <= step();
 	};
 	const move = (to) => {
-		offset = Math.max(0, Math.min(to, Math.floor(Math.max(0, shown[0] - 1) / chunk) * chunk));
+		offset = Math.max(0, Math.min(to, Math.floor(Math.max(0, shown[0] - 1) / step()) * step()));
 		live.ask();
 	};
-	const more = h('span', {}, button('‹ Previous', () => move(offset - chunk)), ' ', button('Next ›', () => move(offset + chunk)));
-	const modes = h('select', { 'aria-label': 'Form', onchange: (e) => { mode = e.target.value; draw(shown); } }, ['text', 'json', 'hex'].map((m) => h('option', {}, m)));
-	fill(box, h('div', { class: 'pager' }, modes, more, where, h('span', { class: 'grow' }), button('Edit …', async () => {
+	const more = h('span', {}, button('‹ Previous', () => move(offset - step())), ' ', button('Next ›', () => move(offset + step())));
+	fill(box, h('div', { class: 'pager' }, read.choice, more, where, h('span', { class: 'grow' }), button('Edit …', async () => {
 		if (ctx.facts().length > 100000) return tell('Edit the value', 'Longer than 100,000 bytes: the prompt can change it, as with SETRANGE.');
 		const v = await run('GET', ctx.key).catch((e) => e);
 		if (v === null || v instanceof Error) return tell('Edit the value', v ? v.message : 'It is no longer there.');
 		ctx.edit({ title: 'Edit the value', fields: [{ name: 'value', label: 'Value', type: 'area', value: v }], conditions: [[['GET', ctx.key], v]], build: ({ value }) => (same(value, v) ? [] : ['SET', ctx.key, value, 'KEEPTTL']) });
-	})), out);
-	const live = ctx.follow(() => [['STRLEN', ctx.key], ['GETRANGE', ctx.key, offset, offset + chunk - 1]], draw);
+	})), read.text);
+	const live = ctx.follow(() => [['STRLEN', ctx.key], ['GETRANGE', ctx.key, offset, offset + step() - 1]], draw);
 }
 
 // elements shows the elements of a key: all of a key that has no more than a page, which are the reply to one command,
@@ -177,30 +195,6 @@ export function list(box, ctx) {
 		button('Last »', () => move(ctx.facts().length - pageOf(ctx.facts()))), h('input', { type: 'number', min: 0, placeholder: 'Go to index', 'aria-label': 'Go to index', onchange: (e) => move(Number(e.target.value)) }), where, h('span', { class: 'grow' }),
 		button('Push …', () => ctx.edit({ title: 'Push an element', fields: [{ name: 'end', label: 'Where', type: 'select', options: [['RPUSH', 'at the end'], ['LPUSH', 'at the beginning']] }, { name: 'v', label: 'Element', type: 'area' }], build: ({ end, v }) => [end, ctx.key, v] }))), body);
 	const live = ctx.follow(() => [['LLEN', ctx.key], ['LRANGE', ctx.key, from, from + pageOf(ctx.facts()) - 1]], draw);
-}
-
-export function stream(box, ctx) {
-	const newest = '+';
-	let from = newest, last = null;
-	const body = scrolls('Elements'), groups = h('div');
-	const draw = ([entries, info]) => {
-		if (entries instanceof CommandError) return failed(body)(entries);
-		const n = pageOf(ctx.facts());
-		last = entries.length === n ? entries[n - 1][0] : null;
-		older.disabled = !last;
-		fill(body, table(['ID', 'Time', 'Fields', ''], entries.map(([entry, fields]) => h('tr', {}, h('td', { class: 'n mono' }, entry), h('td', { class: 'n muted' }, moment(Number(String(entry).split('-')[0]))),
-			h('td', { class: 'value' }, pairs(fields).map(([f, v]) => h('div', {}, h('span', { class: 'muted' }, show(f, 80) + ' '), cell(v)))),
-			tools(['Delete', () => ctx.edit({ title: 'Delete the entry?', danger: true, verb: 'Delete', refused: (r) => r === 0 && 'It is no longer there.', build: () => ['XDEL', ctx.key, entry] })]))), 'Entries, the newest first'));
-		const list = ok(info, []).map((g) => Object.fromEntries(pairs(g)));
-		fill(groups, list.length ? [h('h3', {}, 'Consumer groups'), table(['Group', 'Consumers', 'Pending', 'Lag', 'Last ID'], list.map((g) => h('tr', {}, [show(g.name), g.consumers, g.pending, g.lag ?? '–', g['last-delivered-id']].map((v) => h('td', {}, String(v))))), 'Consumer groups')] : null);
-	};
-	const older = button('Older ›', () => {
-		from = '(' + last;
-		live.ask();
-	});
-	fill(box, h('div', { class: 'pager' }, button('« Newest', () => { from = newest; live.ask(); }), older, h('input', { placeholder: 'From ID', 'aria-label': 'From ID', onchange: (e) => { from = e.target.value || newest; live.ask(); } }), h('span', { class: 'grow' }),
-		button('Add …', () => ctx.edit({ title: 'Add an entry', fields: [{ name: 'f', label: 'Field', value: 'field' }, { name: 'v', label: 'Value' }], build: ({ f, v }) => ['XADD', ctx.key, '*', f, v] }))), body, groups);
-	const live = ctx.follow(() => [['XREVRANGE', ctx.key, from, '-', 'COUNT', pageOf(ctx.facts())], ['XINFO', 'GROUPS', ctx.key]], draw);
 }
 
 export function other(box, ctx) {

@@ -3,7 +3,7 @@
 import { button, debounce, fill, h, scrolls } from './dom.js';
 import { CommandError, now, ok, pairs, pipeline, run } from './api.js';
 import { Bin, clock, count, brief, day, duration, id, moment, score as number, show } from './text.js';
-import { byMember, cell, expiry, failed, latest, names, pageOf, table, tools } from './values.js';
+import { byMember, cell, expiry, failed, laneRow, latest, names, pageOf, table, tools } from './values.js';
 
 // unitOf returns how many milliseconds a score of a time counts: 1000 for seconds, 1 for milliseconds, 0 if both
 // scores cannot be times between 1990 and 2100.
@@ -158,7 +158,7 @@ export function timeline(box, ctx) {
 		const n = bins(), edge = (i) => (sliding ? instant(unit, (i / n - 0.5) * 2 * sliding * unit, reading) : number(from + (i * (to - from)) / n));
 		list.push(['ZCOUNT', ctx.key, edge(0), edge(n)]);
 		const present = instant(unit, 0, reading);
-		if (unit) list.push(['ZCOUNT', ctx.key, '-inf', present], ['ZRANGE', ctx.key, '(' + present, '+inf', 'BYSCORE', 'LIMIT', 0, 8, 'WITHSCORES'], ['ZRANGE', ctx.key, 0, 7, 'WITHSCORES']);
+		if (unit) list.push(['ZCOUNT', ctx.key, '-inf', present], ['ZRANGE', ctx.key, '(' + present, '+inf', 'BYSCORE', 'LIMIT', 0, 8, 'WITHSCORES'], ['ZRANGE', ctx.key, present, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 8, 'WITHSCORES']);
 		if (typeof inside !== 'number') return list;
 		if (isFew(inside)) return [...list, ['ZRANGE', ctx.key, edge(0), edge(n), 'BYSCORE', 'LIMIT', 0, 300, 'WITHSCORES']];
 		return [...list, ...Array.from({ length: n }, (_, i) => ['ZCOUNT', ctx.key, edge(i), '(' + edge(i + 1)])];
@@ -176,13 +176,13 @@ export function timeline(box, ctx) {
 			return ask();
 		}
 		slide();
-		const [past, coming, oldest] = unit ? more.splice(0, 3) : [];
-		if (inside !== undefined && !more.includes(undefined)) seen = { inside, past, coming: scored(coming), oldest: scored(oldest), few: Array.isArray(more[0]), marks: Array.isArray(more[0]) ? scored(more[0]) : more, from, to, t: sliding && at() };
+		const [past, coming, passed] = unit ? more.splice(0, 3) : [];
+		if (inside !== undefined && !more.includes(undefined)) seen = { inside, past, coming: scored(coming), passed: scored(passed), few: Array.isArray(more[0]), marks: Array.isArray(more[0]) ? scored(more[0]) : more, from, to, t: sliding && at() };
 		paint();
 	};
 	const paint = () => {
 		if (!seen) return;
-		const { inside, past, coming, oldest, few } = seen, t = at(), n = seen.marks.length;
+		const { inside, past, coming, passed, few } = seen, t = at(), n = seen.marks.length;
 		let marks;
 		if (few) {
 			const list = seen.marks;
@@ -206,13 +206,13 @@ export function timeline(box, ctx) {
 		svg.setAttribute('viewBox', `0 0 ${W()} ${H}`);
 		const line = unit && t > from && t < to, card = ctx.facts().length;
 		fill(svg, unit && t > from ? h('rect', { class: 'dueback', x: 0, y: 0, width: Math.min(W(), x(t)), height: base }) : null, ticks(), marks,
-			line ? [h('line', { class: 'now', x1: x(t), x2: x(t), y1: 0, y2: base }), h('text', { class: 'nowtext', x: x(t) + 5, y: 14 }, 'now')] : null);
+			line ? [h('line', { class: 'now', x1: x(t), x2: x(t), y1: 0, y2: base }), h('text', { class: 'nowtext', x: x(t) + (x(t) > W() - 40 ? -5 : 5), y: 14, 'text-anchor': x(t) > W() - 40 ? 'end' : 'start' }, 'now')] : null);
 		svg.setAttribute('aria-label', `${count(inside)} members from ${label(from)} to ${label(to)}` + (unit ? `; ${count(past)} are due` : ''));
 		hint.textContent = `${count(inside)} of ${count(card)} in sight` + (few ? '' : ', counted in ' + n + ' parts');
 		due.hidden = next.hidden = !unit;
 		if (unit) {
-			fill(due, h('header', {}, h('span', {}, 'Due, or past'), h('b', {}, count(past))), h('ul', {}, (past ? oldest : []).filter(([, s]) => s <= t).map(([m, s]) => h('li', {}, h('span', { class: 'name' }, show(m, 100)), h('small', {}, duration((t - s) * unit) + ' ago')))));
-			fill(next, h('header', {}, h('span', {}, 'Next'), h('b', {}, count(card - past))), h('ul', {}, coming.map(([m, s]) => h('li', {}, h('span', { class: 'name' }, show(m, 100)), h('small', {}, 'in ' + duration(Math.max(0, s - t) * unit))))));
+			fill(due, h('header', {}, h('span', {}, 'Due, or past'), h('b', {}, count(past))), h('ul', {}, passed.filter(([, s]) => s <= t).map(([m, s]) => laneRow(m, duration((t - s) * unit) + ' ago'))));
+			fill(next, h('header', {}, h('span', {}, 'Next'), h('b', {}, count(card - past))), h('ul', {}, coming.map(([m, s]) => laneRow(m, 'in ' + duration(Math.max(0, s - t) * unit)))));
 		}
 	};
 	// The marks move with the window at once. Other commands are asked for when it stands still.
