@@ -112,8 +112,9 @@ func (c *typist) run(session []any, upTo string) []any {
 // chooses for it.
 func (p *page) opens(key, view string) {
 	p.t.Helper()
-	p.shows("#tree", key)
-	p.click("#tree .item", key)
+	row := fmt.Sprintf(`[...document.querySelectorAll('#tree .item')].find(e => e.querySelector('.name').textContent.endsWith(%q))`, key)
+	p.is(row)
+	p.script(row + `.click()`)
 	p.shows("#detail h2", key)
 	p.until("the view is "+view, func() bool { return p.text("#detail .tabs [aria-selected=true]") == view })
 	p.until("the page is live", func() bool { return p.text("#detail .livedot") == "live" })

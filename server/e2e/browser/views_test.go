@@ -23,6 +23,7 @@ func TestConsole(t *testing.T) {
 		{"Prompt", testPrompt}, {"Keys", testKeys}, {"ManyKeys", testManyKeys}, {"Values", testValues}, {"Edits", testEdits}, {"Writes", testWrites}, {"Neighbour", testNeighbour},
 		{"Leaderboard", testLeaderboard}, {"Timeline", testTimeline}, {"Deadlines", testDeadlines}, {"Follows", testFollows}, {"Unconfigured", testUnconfigured},
 		{"Overview", testOverview}, {"Events", testEvents}, {"Systems", testSystems},
+		{"Bulk", testBulk}, {"Make", testMake}, {"Forms", testForms}, {"Groups", testGroups}, {"Map", testMap}, {"Looks", testLooks},
 		{"Hostile", testHostile}, {"Phone", testPhone}, {"Dark", testDark}, {"Login", testLogin},
 	} {
 		t.Run(one.name, func(t *testing.T) {
