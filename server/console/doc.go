@@ -102,8 +102,12 @@
 //	api.js, text.js        commands, streams and live queries; byte strings and numbers as text
 //	dom.js, dialog.js      elements, lists of which only the rows in sight exist; edits
 //	keys.js, key.js        the tree of keys; one key and the views of its value
+//	bulk.js, memory.js     many keys at once; a map of memory and deadlines
 //	values.js, zset.js     values in pages; leaderboard, timeline, deadlines
+//	groups.js              streams: consumer groups, pending entries, entries
 //	systems.js             live events, timeboxes, folder, waiting list
+//	formats.js             JSON, gzip, MessagePack, base64 and times as text
+//	transfer.js            values as files, and new keys of lines, JSON or such a file
 //	overview.js, plot.js   the state of the server; plots
 //	messages.js            messages and events
 //	prompt.js              commands and their replies
@@ -123,6 +127,16 @@
 // overview reads /log every five seconds. Large values are read in pages of about 1 MB, and the
 // tree keeps at most 200 000 names. A page that reads does so once more when its stream has
 // begun, because a change may have come between.
+//
+// Many keys are deleted or expire by their names, which are counted first: at most 100 000 in one
+// run, in batches of 500, between which it can be stopped. A batch has no condition: a key that
+// another client makes again after the count has the same name. The map of memory and deadlines
+// reads about 20 000 keys at most, and scales what they have. The page copies and saves values of up
+// to 16 MB of memory, in the form of a line of "zsetd export" (a stream as [[id, [[field, value], …]],
+// …]), and decodes up to 700 KB. No live query has the consumers and the pending entries of a group,
+// because their idle times change by themselves: they are read again when the group changes, and
+// every five seconds. A claim demands the idle time that the page shows, so that the claim of another
+// client is not undone; XACK knows no such condition.
 //
 // # Users
 //

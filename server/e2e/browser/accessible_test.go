@@ -71,6 +71,8 @@ func TestAccessible(t *testing.T) {
 	p.srv.Must("HSET", "hash", "f", "v")
 	p.srv.Must("SADD", "set", "a", "b")
 	p.srv.Must("XADD", "stream", "*", "f", "v")
+	p.srv.Must("XGROUP", "CREATE", "stream", "group", "0")
+	p.srv.Must("XREADGROUP", "GROUP", "group", "reader", "STREAMS", "stream", ">")
 	p.srv.Must("SET", "string", "value", "EX", 1000)
 	p.srv.Must("ZADD", "due", "@now-3s", "account_1", "@now+3s", "account_2", "@now+1h", "account_3")
 	p.srv.Must("ZADD", "details:account_1", 1, "likes")
@@ -85,6 +87,7 @@ func TestAccessible(t *testing.T) {
 		{"", `document.querySelectorAll('.plot .line').length && document.querySelector('#slow td')`},
 		{"keys", `document.querySelector('#tree .item') && document.querySelector('#scan-stop').textContent === 'Reload'`},
 		{"messages?pattern=*", `document.querySelector('#subs .livedot.on')`},
+		{"keys?map=1", `document.querySelectorAll('.tile').length > 3 && document.querySelector('.histogram')`},
 		{"prompt?line=zrange%20game%200%203%20withscores", `document.querySelector('#hint').innerText`},
 	}
 	for _, key := range []string{"hash", "list", "set", "stream", "string", "many", "game", "game&view=timeline", "club&view=deadlines",
@@ -113,6 +116,20 @@ func TestAccessible(t *testing.T) {
 		p.click("#detail button", "Add …")
 		p.is(`document.querySelector('#dialog').open`)
 		examine(fmt.Sprintf("the dialog, %d px", width))
+		p.click("#dialog button", "Cancel")
+		p.script(`document.querySelector('#detail .menu').open = true`)
+		examine(fmt.Sprintf("a menu, %d px", width))
+		p.visit("keys?key=stream")
+		p.click(".groups td button", "group")
+		p.shows(".groups", "reader")
+		examine(fmt.Sprintf("a group, %d px", width))
+		p.visit("keys")
+		p.item("#browser .menu", "Select keys …")
+		p.mark("game")
+		examine(fmt.Sprintf("boxes of keys, %d px", width))
+		p.click("#selection button", "Expire …")
+		p.is(`document.querySelector('#d-t')`)
+		examine(fmt.Sprintf("many keys, %d px", width))
 		p.visit("prompt?line=zrange%20game%200%203%20withscores")
 		p.click("#command button", "Run")
 		p.shows(".replies article", "player1")
