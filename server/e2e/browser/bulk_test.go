@@ -90,15 +90,15 @@ func testBulk(t *testing.T, open func(...string) *page) {
 	p.shows("#scan-text", "203 keys")
 
 	// All that a search finds, and a folder within a search.
-	p.srv.Must("MSET", "x:a:1", 1, "x:a:2", 1, "x:b:1", 1)
-	search("x:*:1", 2)
+	p.srv.Must("MSET", "x:a:1", 1, "x:a:2", 1, "x:b:1", 1, "y:a:1", 1, "y:b:1", 1)
+	search("?:*:1", 4)
 	p.mark("x:")
 	p.click("#selection button", "Delete …")
 	p.shows("#dialog", "2 keys chosen")
 	p.click("#dialog button", "Delete 2 keys")
 	p.shows("#dialog [role=status]", "2 deleted")
 	p.click("#dialog button", "Close")
-	if p.srv.Must("EXISTS", "x:a:2") != int64(1) {
+	if p.srv.Must("EXISTS", "x:a:2", "y:a:1", "y:b:1") != int64(3) {
 		t.Error("a key that the search did not find is deleted")
 	}
 	search("session:1*", len(p.srv.Must("KEYS", "session:1*").([]any)))

@@ -78,7 +78,7 @@ func testMake(t *testing.T, open func(...string) *page) {
 	p.srv.Must("SADD", "v:set", "a", "\xff", `{"base64":"YQ=="}`+".")
 	p.srv.Must("HSET", "v:hash", "f", "v\r", "\xff", `"`, "1", "x")
 	p.srv.Must("HPEXPIREAT", "v:hash", 4e12, "FIELDS", 1, "\xff")
-	p.srv.Must("ZADD", "v:zset", "-0", "zero", "inf", "high", "-inf", "low", "0.1", "\xff", "12345678901234567", "large")
+	p.srv.Must("ZADD", "v:zset", "inf", "high", "-inf", "low", "0.1", "\xff", "12345678901234567", "large", "1e300", "huge")
 	p.srv.Must("ZPEXPIREAT", "v:zset", 4e12, "MEMBERS", 1, "\xff")
 	p.srv.Must("XADD", "v:stream", "5-1", "f", "v", "f", "\xff")
 	catch := `window.saved = []; URL.createObjectURL = (b) => { b.arrayBuffer().then((a) => window.saved.push(String.fromCharCode(...new Uint8Array(a)))); return '#'; }; HTMLAnchorElement.prototype.click = () => {};
