@@ -55,7 +55,7 @@ function groups(ctx) {
 		all = next;
 		fill(list, h('div', { class: 'pager' }, h('h3', {}, 'Consumer groups'), h('span', { class: 'muted' }, all.length ? '' : 'none'), h('span', { class: 'grow' }), button('New group …', create)),
 			all.length ? scrolls('Groups', table(['Group', 'Consumers', 'Pending', 'Lag', 'Last ID', ''], all.map((g) => h('tr', { class: open !== null && id(open) === id(g.name) ? 'found' : null },
-				h('td', { class: 'value' }, button(show(g.name, 100), () => choose(g.name), { class: 'link', 'aria-expanded': open !== null && id(open) === id(g.name) })), [g.consumers, g.pending, g.lag ?? '–'].map((v) => h('td', {}, count(v))), h('td', { class: 'n mono' }, g['last-delivered-id']),
+				h('td', { class: 'value' }, button(show(g.name, 100), () => choose(g.name), { class: 'link', 'aria-expanded': open !== null && id(open) === id(g.name) })), [g.consumers, g.pending, g.lag ?? '–'].map((v) => h('td', { class: 'n' }, count(v))), h('td', { class: 'n mono' }, g['last-delivered-id']),
 				tools(['Set ID', () => move(g), 'Set ID of ' + show(g.name, 60)], ['Delete', () => destroy(g), 'Delete the group ' + show(g.name, 60)]))), 'Consumer groups')) : null);
 		const now = JSON.stringify(all);
 		if (open !== null && !all.some((g) => id(g.name) === id(open))) choose(open);
@@ -77,10 +77,10 @@ function groups(ctx) {
 		const bad = [who, entries].find((r) => r instanceof CommandError);
 		if (bad) return failed(inside)(bad);
 		const consumers = who.map((c) => Object.fromEntries(pairs(c)));
-		fill(inside, h('h3', {}, 'Consumers of ' + show(name, 60)), consumers.length ? scrolls('Consumers', table(['Consumer', 'Pending', 'Idle', 'Inactive', ''], consumers.map((c) => h('tr', {}, h('td', { class: 'value' }, raw(c.name, 100)), h('td', {}, count(c.pending)),
-			h('td', {}, duration(c.idle)), h('td', {}, c.inactive >= 0 ? duration(c.inactive) : '–'), tools(['Delete', () => remove(name, c), 'Delete the consumer ' + show(c.name, 60)]))), 'Consumers')) : h('p', { class: 'muted' }, 'None has read yet.'),
+		fill(inside, h('h3', {}, 'Consumers of ' + show(name, 60)), consumers.length ? scrolls('Consumers', table(['Consumer', 'Pending', 'Idle', 'Inactive', ''], consumers.map((c) => h('tr', {}, h('td', { class: 'value' }, raw(c.name, 100)), h('td', { class: 'n' }, count(c.pending)),
+			h('td', { class: 'n' }, duration(c.idle)), h('td', { class: 'n' }, c.inactive >= 0 ? duration(c.inactive) : '–'), tools(['Delete', () => remove(name, c), 'Delete the consumer ' + show(c.name, 60)]))), 'Consumers')) : h('p', { class: 'muted' }, 'None has read yet.'),
 		h('h3', {}, 'Pending entries'), entries.length ? scrolls('Pending entries', table(['ID', 'Consumer', 'Idle', 'Deliveries', ''], entries.map(([entry, owner, idle, deliveries]) => h('tr', {}, h('td', { class: 'n mono' }, entry), h('td', { class: 'value' }, raw(owner, 100)),
-			h('td', {}, duration(idle)), h('td', {}, count(deliveries)), tools(['Ack', () => edit({ title: 'Acknowledge the entry ' + entry, note: `It is pending for ${show(owner, 60)}.`, verb: 'Acknowledge', refused: (r) => r === 0 && 'It is no longer pending.', build: () => ['XACK', ctx.key, name, entry] }), 'Ack ' + entry],
+			h('td', { class: 'n' }, duration(idle)), h('td', { class: 'n' }, count(deliveries)), tools(['Ack', () => edit({ title: 'Acknowledge the entry ' + entry, note: `It is pending for ${show(owner, 60)}.`, verb: 'Acknowledge', refused: (r) => r === 0 && 'It is no longer pending.', build: () => ['XACK', ctx.key, name, entry] }), 'Ack ' + entry],
 				['Claim', () => claim(name, entry, owner, idle), 'Claim ' + entry]))), 'Pending entries')) : h('p', { class: 'muted' }, 'None.'),
 		h('div', { class: 'pager' }, from !== '-' && button('« First', () => turn('-')), entries.length === pendingPage && button('Next ›', () => turn('(' + entries[entries.length - 1][0]))));
 	}

@@ -1,11 +1,18 @@
 package browser
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/chromedp"
 )
 
 // testMake makes keys of lines and of JSON, copies, and saves values and tables.
@@ -126,6 +133,18 @@ func testMake(t *testing.T, open func(...string) *page) {
 	if got := saved("Download the bytes"); got != "a\x00\xff" {
 		t.Errorf("the bytes are saved as %q", got)
 	}
+	folder := t.TempDir()
+	p.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{Behavior: cdpbrowser.SetDownloadBehaviorBehaviorAllow, DownloadPath: folder})
+		return err
+	}))
+	p.visit("keys?key=v:string")
+	p.is(`document.querySelector('#detail .menu')`)
+	p.item("#detail .menu", "Download the bytes")
+	p.until("the browser has the file", func() bool {
+		b, err := os.ReadFile(filepath.Join(folder, "v_string"))
+		return err == nil && string(b) == "a\x00\xff"
+	})
 	p.visit("keys?key=str")
 	p.shows("#detail pre", "two")
 	p.script(catch)

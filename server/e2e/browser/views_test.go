@@ -521,6 +521,18 @@ func testHostile(t *testing.T, open func(...string) *page) {
 	p.shows("#detail td", `\xff\xfe\x80`)
 	p.shows("#detail td", `\u202eoverride`)
 
+	p.srv.Must("XGROUP", "CREATE", "stream", script, "0")
+	p.srv.Must("XREADGROUP", "GROUP", script, script, "STREAMS", "stream", ">")
+	p.visit("keys?key=stream")
+	p.click(".groups td button", script)
+	p.is(`[...document.querySelectorAll('.groups td')].filter((e) => e.textContent.startsWith('<img')).length > 2`)
+	p.visit("keys?map=1")
+	p.shows(".treemap", "hash")
+	p.item("#browser .menu", "Select keys …")
+	p.script(`document.querySelector('#selection input').click()`)
+	p.click("#selection button", "Delete …")
+	p.shows("#dialog .command", `<img src=x onerror=\"window.hacked=1\">`)
+
 	p.visit("messages?pattern=*")
 	p.is(`document.querySelector('#subs .livedot.on')`)
 	for _, name := range names {
