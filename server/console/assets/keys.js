@@ -73,7 +73,7 @@ function select(on) {
 // isChosen reports whether a row has a mark, or a folder above it.
 function isChosen(row) {
 	const name = typeof row === 'string' ? row.slice(1) : row.path;
-	return everything || (typeof row === 'string' ? chosen.keys.has(row) : chosen.folders.has(name)) || (row[0] !== 'b' && [...chosen.folders].some((f) => name.startsWith(f)));
+	return everything || (typeof row === 'string' ? chosen.keys.has(row) : chosen.folders.has(name)) || (row[0] !== 'b' && under([...chosen.folders], name));
 }
 
 // mark gives a row a mark, or takes it away.

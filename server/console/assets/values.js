@@ -2,7 +2,7 @@
 
 import { $, button, fill, h, scrolls } from './dom.js';
 import { CommandError, now, ok, pairs, run } from './api.js';
-import { Bin, count, duration, id, moment, same, show, size } from './text.js';
+import { count, duration, id, moment, same, show, size } from './text.js';
 import { maxBytes, reader, whole } from './formats.js';
 import { copy } from './transfer.js';
 import { tell } from './dialog.js';
@@ -25,7 +25,7 @@ export function cell(v) {
 	return [raw(v, 200), ' ', long && button('all', () => showAll(v), { class: 'link small', 'aria-label': 'Show the whole value' })];
 }
 
-export function showAll(v) {
+function showAll(v) {
 	const dialog = $('#dialog'), read = reader();
 	dialog.classList.remove('dangerous');
 	fill(dialog, h('h2', { id: 'dialog-title' }, count(size(v)) + ' bytes'), h('div', { class: 'pager' }, read.choice), read.text, h('div', { class: 'actions' }, button('Copy', () => copy(v)), button('Close', () => dialog.close())));
