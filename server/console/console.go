@@ -79,6 +79,7 @@ type Console struct {
 	refused map[string]string // refusedCommands
 
 	history  history
+	backups  sync.Mutex // of the backup that is sent
 	sessions sessions
 	logins   limiter
 
@@ -136,6 +137,9 @@ func New(srv *server.Server, o Options) (*Console, error) {
 	c.mux.HandleFunc("GET /rank", c.rank)
 	c.mux.HandleFunc("GET /stats", c.stats)
 	c.mux.HandleFunc("GET /log", c.logs)
+	c.mux.HandleFunc("GET /parameters", c.parameters)
+	c.mux.HandleFunc("POST /backup", c.backup)
+	c.mux.HandleFunc("POST /monitor", c.monitor)
 	c.mux.HandleFunc("GET /varz", c.varz)
 	c.mux.HandleFunc("GET /metrics", c.metrics)
 	c.mux.HandleFunc("GET /healthz", c.healthz)
@@ -144,6 +148,9 @@ func New(srv *server.Server, o Options) (*Console, error) {
 	c.mux.HandleFunc("POST /login", c.login)
 	c.mux.HandleFunc("POST /logout", c.logout)
 	c.pages(c.mux)
+	for _, one := range spans() {
+		c.history.series = append(c.history.series, &series{span: one})
+	}
 	c.history.feed = newFeed(feedKey{}, nil)
 	c.history.feed.interested = 1 // it never ends
 	c.work.Go(c.sampling)

@@ -18,12 +18,25 @@ import (
 
 const (
 	sampleTime  = time.Second
-	historyTime = 15 * time.Minute
-	historySize = int(historyTime / sampleTime)
 	topCommands = 12 // commands of a sample, by calls
 )
 
-// sample is one second of the server.
+// span is a time of which the history has samples.
+type span struct {
+	name string
+	long time.Duration
+	step time.Duration // of a sample
+}
+
+// spans returns those of the history. It has 1980 samples at most, of about 1 KB.
+func spans() []span {
+	return []span{
+		{"15m", 15 * time.Minute, sampleTime}, {"1h", time.Hour, 10 * time.Second},
+		{"6h", 6 * time.Hour, time.Minute}, {"24h", 24 * time.Hour, 4 * time.Minute},
+	}
+}
+
+// sample is what the server has done in the time since the sample before it, and its state at the end.
 type sample struct {
 	T        int64              `json:"t"`        // milliseconds since 1970
 	Ops      int64              `json:"ops"`      // commands a second
@@ -41,7 +54,7 @@ type sample struct {
 	In       int64              `json:"in"` // bytes
 	Out      int64              `json:"out"`
 	Keys     int64              `json:"keys"`
-	LagMs    float64            `json:"lagms"` // p99 of the lag of expiry since the start, in ms
+	LagMs    *float64           `json:"lagms"` // p99 of the lag of expiry, in ms; null without an expiry
 	Replicas int64              `json:"replicas"`
 	Role     string             `json:"role"`
 	Link     string             `json:"link,omitempty"` // of a replica: up or down
@@ -76,13 +89,54 @@ type counters struct {
 	latency map[int64]int64 // commands by the upper bound of their latency in µs
 }
 
-// history samples the server each second, and keeps 15 minutes.
+// history samples the server each second, and keeps a series of samples for each span.
 type history struct {
-	mu   sync.Mutex
+	mu     sync.Mutex
+	series []*series
+	feed   *feed
+}
+
+// series are the samples of a span.
+type series struct {
+	span
 	ring [][]byte // JSON
 	next int      // index of the oldest once the ring is full
-	last counters
-	feed *feed
+	last counters // of the last sample
+}
+
+// add adds a sample if it is due. It returns its JSON, or nil.
+func (s *series) add(now *counters) ([]byte, error) {
+	last := s.last
+	if last.info != nil && now.at.Sub(last.at) < s.step-sampleTime/2 {
+		return nil, nil
+	}
+	s.last = *now
+	if last.info == nil {
+		return nil, nil
+	}
+	b, err := json.Marshal(newSample(&last, now))
+	if err != nil {
+		return nil, err
+	}
+	if len(s.ring) < int(s.long/s.step) {
+		s.ring = append(s.ring, b)
+	} else {
+		s.ring[s.next] = b
+		s.next = (s.next + 1) % len(s.ring)
+	}
+	return b, nil
+}
+
+// appendTo appends an array of the samples, the oldest first.
+func (s *series) appendTo(b []byte) []byte {
+	b = append(b, '[')
+	for i := range s.ring {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, s.ring[(s.next+i)%len(s.ring)]...)
+	}
+	return append(b, ']')
 }
 
 // sampling samples until the console is closed.
@@ -128,23 +182,24 @@ func (c *Console) takeSample() {
 	h := &c.history
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	last := h.last
-	h.last = now
-	if last.info == nil {
-		return
+	for _, one := range h.series {
+		b, err := one.add(&now)
+		if err != nil {
+			c.log.Error("cannot sample the server", "error", err)
+			return
+		}
+		if b != nil {
+			h.feed.add(fmt.Appendf(nil, "event: %s\ndata: %s\n\n", one.event(), b), "")
+		}
 	}
-	b, err := json.Marshal(newSample(&last, &now))
-	if err != nil {
-		c.log.Error("cannot sample the server", "error", err)
-		return
+}
+
+// event returns the name of the event of a sample. Those of each second have the name sample.
+func (s *series) event() string {
+	if s.step == sampleTime {
+		return "sample"
 	}
-	if len(h.ring) < historySize {
-		h.ring = append(h.ring, b)
-	} else {
-		h.ring[h.next] = b
-		h.next = (h.next + 1) % historySize
-	}
-	h.feed.add(fmt.Appendf(nil, "event: sample\ndata: %s\n\n", b), "")
+	return "sample" + s.name
 }
 
 // newSample returns what has happened between two readings.
@@ -166,7 +221,7 @@ func newSample(last, now *counters) *sample {
 		Evicted: rate("evicted_keys"), Errors: rate("total_error_replies"),
 		In: rate("total_net_input_bytes"), Out: rate("total_net_output_bytes"),
 		Replicas: int64(in.number("connected_slaves")), Role: in.values["role"], Link: in.values["master_link_status"],
-		LagMs: part(in.values["expire_lag_percentiles_usec"], "p99") / 1000, Uptime: int64(in.number("uptime_in_seconds")),
+		Uptime: int64(in.number("uptime_in_seconds")),
 		fileSample: fileSample{
 			Saved: int64(in.number("rdb_last_save_time")), Saving: in.values["rdb_bgsave_in_progress"] == "1",
 			SaveOK:  in.values["rdb_last_bgsave_status"] == "ok" && in.values["aof_last_write_status"] == "ok",
@@ -189,19 +244,45 @@ func newSample(last, now *counters) *sample {
 	for _, name := range names[:min(len(names), topCommands)] {
 		s.Commands[name] = calls[name]
 	}
-	buckets := map[int64]int64{}
-	for bound, n := range now.latency {
-		if d := n - last.latency[bound]; d > 0 {
-			buckets[bound] = d
-		}
-	}
+	buckets := increase(last.latency, now.latency)
 	s.P50, s.P99 = percentile(buckets, 0.50), percentile(buckets, 0.99)
+	if lag := percentile(increase(lagBuckets(last.info), lagBuckets(in)), 0.99); lag != nil {
+		*lag /= 1000
+		s.LagMs = lag
+	}
 	was, is := last.info.values["checkpoint_histogram_usec"], in.values["checkpoint_histogram_usec"]
 	if n := part(is, "count") - part(was, "count"); n > 0 {
 		mean := (part(is, "sum") - part(was, "sum")) / n / 1000
 		s.CheckMs = &mean
 	}
 	return s
+}
+
+// increase returns by how much each bucket of a histogram has grown.
+func increase(last, now map[int64]int64) map[int64]int64 {
+	grown := map[int64]int64{}
+	for bound, n := range now {
+		if d := n - last[bound]; d > 0 {
+			grown[bound] = d
+		}
+	}
+	return grown
+}
+
+// lagBuckets returns the histogram of the lag of expiry: the number of removals by the upper bound
+// of their lag in µs.
+func lagBuckets(in *info) map[int64]int64 {
+	buckets, below := map[int64]int64{}, int64(0)
+	for _, p := range parts(in.values["expire_lag_histogram_usec"]) {
+		bound, err := strconv.ParseInt(p.name, 10, 64)
+		if err != nil {
+			continue // the sum and the count
+		}
+		n, _ := strconv.ParseInt(p.value, 10, 64)
+		buckets[bound] = n - below
+		below = n
+	}
+	return buckets
 }
 
 // commandCalls returns the calls of each command.
@@ -275,6 +356,12 @@ func percentile(buckets map[int64]int64, share float64) *float64 {
 
 // stats serves GET /stats.
 func (c *Console) stats(w http.ResponseWriter, r *http.Request) {
+	name := r.URL.Query().Get("range")
+	at := slices.IndexFunc(spans(), func(s span) bool { return s.name == name })
+	if at < 0 && name != "" {
+		fail(w, http.StatusBadRequest, "ERR the range "+quoted(name)+" is not 15m, 1h, 6h or 24h")
+		return
+	}
 	nc, who, err := c.open(r)
 	if err != nil {
 		c.refuse(w, r, err)
@@ -292,21 +379,16 @@ func (c *Console) stats(w http.ResponseWriter, r *http.Request) {
 	}
 	s := v.s
 	defer s.abandon()
-	event := []byte("event: history\ndata: [")
+	event := []byte("event: history\ndata: ")
 	h := &c.history
 	h.mu.Lock()
-	for i := range h.ring {
-		if i > 0 {
-			event = append(event, ',')
-		}
-		event = append(event, h.ring[(h.next+i)%len(h.ring)]...)
-	}
+	event = h.series[max(at, 0)].appendTo(event)
 	v.follow(h.feed, nil)
 	h.mu.Unlock()
 	c.mu.Lock()
 	h.feed.interested++
 	c.mu.Unlock()
-	if s.begin(w, r) == nil && s.write(append(event, "]\n\n"...)) == nil {
+	if s.begin(w, r) == nil && s.write(append(event, "\n\n"...)) == nil {
 		s.serve(r)
 	}
 }

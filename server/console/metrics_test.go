@@ -241,7 +241,7 @@ func TestStats(t *testing.T) {
 		Commands             map[string]int64
 		P99                  *float64 `json:"p99us"`
 		Memory               map[string]float64
-		LagMs                float64
+		LagMs                *float64
 	}
 	for s.Commands["zadd"] == 0 || s.P99 == nil { // INFO and LATENCY HISTOGRAM are read one after the other
 		for range 10 {
@@ -256,7 +256,7 @@ func TestStats(t *testing.T) {
 	if s.Keys != 1 || s.Ops == 0 || s.Misses == 0 || s.Memory["used"] == 0 || s.P99 == nil || *s.P99 <= 0 || s.T < time.Now().Add(-time.Hour).UnixMilli() {
 		t.Errorf("%+v", s)
 	}
-	if s.LagMs != 0 {
+	if s.LagMs != nil {
 		t.Errorf("a lag of %v ms without expiry", s.LagMs)
 	}
 	if s.Commands["info"] != 0 {
@@ -275,11 +275,11 @@ func TestHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		history := func() []map[string]any {
+		history := func(query string) []map[string]any {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			defer cancel()
 			w := httptest.NewRecorder()
-			c.ServeHTTP(w, request(t, "GET", "/stats", "").WithContext(ctx))
+			c.ServeHTTP(w, request(t, "GET", "/stats"+query, "").WithContext(ctx))
 			_, rest, _ := strings.Cut(w.Body.String(), "event: history\ndata: ")
 			data, _, _ := strings.Cut(rest, "\n")
 			var list []map[string]any
@@ -289,13 +289,21 @@ func TestHistory(t *testing.T) {
 			return list
 		}
 		time.Sleep(10*time.Second + time.Second/2)
-		if got := len(history()); got != 10 {
+		if got := len(history("")); got != 10 {
 			t.Errorf("%d samples after 10 seconds", got)
 		}
 		time.Sleep(20 * time.Minute)
-		list := history()
+		list := history("?range=15m")
 		if got := list[899]["t"].(float64) - list[0]["t"].(float64); len(list) != 900 || got < 898_000 || got > 900_000 {
 			t.Errorf("%d samples of %v ms", len(list), got)
+		}
+		if list := history("?range=1h"); len(list) != 121 {
+			t.Errorf("%d samples of an hour after 20 minutes", len(list))
+		}
+		w := httptest.NewRecorder()
+		c.ServeHTTP(w, request(t, "GET", "/stats?range=2h", ""))
+		if w.Code != http.StatusBadRequest {
+			t.Errorf("an unknown range: status %d", w.Code)
 		}
 	})
 }
