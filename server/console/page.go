@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -26,12 +27,13 @@ var assets embed.FS
 type view struct{ Name, Path, Label string }
 
 func views() []view {
-	return []view{{"overview", "./", "Overview"}, {"keys", "keys", "Keys"}, {"messages", "messages", "Events"}, {"prompt", "prompt", "Prompt"}}
+	return []view{{"overview", "./", "Overview"}, {"keys", "keys", "Keys"}, {"messages", "messages", "Events"}, {"server", "server", "Server"}, {"prompt", "prompt", "Prompt"}}
 }
 
 // shell are the values of shellPage (page.templ).
 type shell struct {
 	Title, View, User, Version string
+	Name, Colour               string // of the server
 	Views                      []view
 	Session                    bool // the user can log out
 }
@@ -55,7 +57,8 @@ func (c *Console) pages(mux *http.ServeMux) {
 				return
 			}
 			who, _ := c.identify(r)
-			c.render(w, r, http.StatusOK, shellPage(shell{v.Label, v.Name, user, version(), views(), who.session != ""}))
+			name, colour := c.face(r)
+			c.render(w, r, http.StatusOK, shellPage(shell{v.Label, v.Name, user, version(), name, colour, views(), who.session != ""}))
 		})
 	}
 	list, err := fs.ReadDir(assets, "assets")
@@ -82,6 +85,15 @@ func (c *Console) pages(mux *http.ServeMux) {
 			w.Write(content)
 		})
 	}
+}
+
+// face returns the name and the colour of the server on the page.
+func (c *Console) face(r *http.Request) (name, colour string) {
+	ctx, cancel := context.WithTimeout(r.Context(), limitTime) // commands wait while data are loaded
+	defer cancel()
+	name, _ = c.parameter(ctx, "http-title")
+	colour, _ = c.parameter(ctx, "http-colour")
+	return cmp.Or(name, "zsetd"), colour
 }
 
 // compact returns a script or a style sheet without its indentation and the lines that are a
@@ -128,5 +140,6 @@ func (c *Console) render(w http.ResponseWriter, r *http.Request, status int, pag
 
 // refuseLogin writes the form of a login with a message.
 func (c *Console) refuseLogin(w http.ResponseWriter, r *http.Request, status int, message string) {
-	c.render(w, r, status, loginPage(message, cmp.Or(r.PostForm.Get("user"), defaultUser)))
+	name, colour := c.face(r)
+	c.render(w, r, status, loginPage(name, colour, message, cmp.Or(r.PostForm.Get("user"), defaultUser)))
 }

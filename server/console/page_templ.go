@@ -43,155 +43,204 @@ func shellPage(s shell) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, " · zsetd</title><link rel=\"icon\" href=\"assets/icon.svg\"><link rel=\"stylesheet\" href=\"assets/style.css\"><script type=\"module\" src=\"assets/app.js\"></script></head><body data-view=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, " · ")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var3 string
-		templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(s.View)
+		templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(s.Name)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page.templ`, Line: 16, Col: 24}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page.templ`, Line: 11, Col: 30}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "\"><a class=\"skip\" href=\"#main\">Skip to the content</a><header class=\"bar\"><a class=\"brand\" href=\"./\"><img src=\"assets/icon.svg\" alt=\"\" width=\"22\" height=\"22\"><b>zsetd</b><small>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "</title><link rel=\"icon\" href=\"assets/icon.svg\"><link rel=\"stylesheet\" href=\"assets/style.css\"><script type=\"module\" src=\"assets/app.js\"></script></head><body data-view=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var4 string
-		templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(s.Version)
+		templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(s.View)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page.templ`, Line: 19, Col: 115}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page.templ`, Line: 16, Col: 24}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "</small></a><nav aria-label=\"Views\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "\" data-colour=\"")
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		var templ_7745c5c3_Var5 string
+		templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(s.Colour)
+		if templ_7745c5c3_Err != nil {
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page.templ`, Line: 16, Col: 49}
+		}
+		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var5))
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "\"><a class=\"skip\" href=\"#main\">Skip to the content</a><header class=\"bar\"><a class=\"brand\" href=\"./\"><img src=\"assets/icon.svg\" alt=\"\" width=\"22\" height=\"22\"><b>")
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		var templ_7745c5c3_Var6 string
+		templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(s.Name)
+		if templ_7745c5c3_Err != nil {
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page.templ`, Line: 19, Col: 96}
+		}
+		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</b><small>")
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		var templ_7745c5c3_Var7 string
+		templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(s.Version)
+		if templ_7745c5c3_Err != nil {
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page.templ`, Line: 19, Col: 120}
+		}
+		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "</small></a><nav aria-label=\"Views\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		for _, v := range s.Views {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<a href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<a href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			var templ_7745c5c3_Var5 templ.SafeURL
-			templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(v.Path))
+			var templ_7745c5c3_Var8 templ.SafeURL
+			templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(v.Path))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page.templ`, Line: 22, Col: 33}
 			}
-			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var5))
+			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "\" data-view=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "\" data-view=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			var templ_7745c5c3_Var6 string
-			templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(v.Name)
+			var templ_7745c5c3_Var9 string
+			templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(v.Name)
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page.templ`, Line: 22, Col: 54}
 			}
-			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
+			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			if v.Name == s.View {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, " aria-current=\"page\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, " aria-current=\"page\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, ">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, ">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			var templ_7745c5c3_Var7 string
-			templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(v.Label)
+			var templ_7745c5c3_Var10 string
+			templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(v.Label)
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page.templ`, Line: 26, Col: 12}
 			}
-			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
+			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "</a>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "</a>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "</nav><div class=\"account\"><label for=\"db\" class=\"visually-hidden\">Database</label> <select id=\"db\" title=\"Database\"></select> <span title=\"User\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "</nav><div class=\"account\"><label for=\"db\" class=\"visually-hidden\">Database</label> <select id=\"db\" title=\"Database\"></select> <button type=\"button\" id=\"palette-open\" title=\"Go to a view or a key, run a command (Ctrl-K)\" aria-label=\"Go to …\">Go to …</button> <span title=\"User\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		var templ_7745c5c3_Var8 string
-		templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(s.User)
+		var templ_7745c5c3_Var11 string
+		templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(s.User)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page.templ`, Line: 32, Col: 29}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page.templ`, Line: 33, Col: 29}
 		}
-		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
+		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</span> ")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "</span> ")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if s.Session {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<form method=\"post\" action=\"logout\"><button type=\"submit\">Log out</button></form>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "<form method=\"post\" action=\"logout\"><button type=\"submit\">Log out</button></form>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "</div></header><main id=\"main\" tabindex=\"-1\"><noscript><p class=\"notice\">This page needs JavaScript. Programs use <code>POST /command</code> and <code>GET /metrics</code>.</p></noscript><section id=\"overview\" class=\"view\" aria-labelledby=\"h-overview\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "</div></header><div id=\"away\" role=\"status\" hidden></div><main id=\"main\" tabindex=\"-1\"><noscript><p class=\"notice\">This page needs JavaScript. Programs use <code>POST /command</code> and <code>GET /metrics</code>.</p></noscript><section id=\"overview\" class=\"view\" aria-labelledby=\"h-overview\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if s.View != "overview" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, " hidden")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, " hidden")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "><h1 id=\"h-overview\">Overview</h1><div id=\"facts\" class=\"facts\" role=\"list\" aria-label=\"State of the server\"></div><div id=\"plots\" class=\"plots\"></div><div class=\"columns\"><div class=\"card\"><div class=\"cardhead\"><h2>Slow commands</h2></div><div id=\"slow\" class=\"scroll-x\" tabindex=\"0\" role=\"group\" aria-label=\"Slow commands\"></div></div><div class=\"card\"><div class=\"cardhead\"><h2>Notable events</h2></div><div id=\"notable\" class=\"scroll-x\" tabindex=\"0\" role=\"group\" aria-label=\"Notable events\"></div></div></div></section><section id=\"keys\" class=\"view split\" aria-labelledby=\"h-keys\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "><div class=\"row wrap\"><h1 id=\"h-overview\">Overview</h1><div id=\"ranges\" class=\"row wrap ranges\" role=\"group\" aria-label=\"Time of the plots\"></div></div><div id=\"overview-notice\"></div><div id=\"facts\" class=\"facts\" role=\"list\" aria-label=\"State of the server\"></div><div id=\"plots\" class=\"plots\"></div><div class=\"columns\"><div class=\"card\"><div class=\"cardhead\"><h2>Slow commands</h2></div><div id=\"slow\" class=\"scroll-x\" tabindex=\"0\" role=\"group\" aria-label=\"Slow commands\"></div></div><div class=\"card\"><div class=\"cardhead\"><h2>Notable events</h2></div><div id=\"notable\" class=\"scroll-x\" tabindex=\"0\" role=\"group\" aria-label=\"Notable events\"></div></div></div></section><section id=\"keys\" class=\"view split\" aria-labelledby=\"h-keys\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if s.View != "keys" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, " hidden")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, " hidden")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "><div class=\"panel\" id=\"browser\"><h1 id=\"h-keys\" class=\"visually-hidden\">Keys</h1><form id=\"search\" class=\"row\" role=\"search\"><label class=\"visually-hidden\" for=\"pattern\">Pattern</label> <input id=\"pattern\" type=\"search\" placeholder=\"Pattern: user:*\" autocomplete=\"off\" spellcheck=\"false\"> <label class=\"visually-hidden\" for=\"type\">Type</label> <select id=\"type\"><option value=\"\">all types</option><option>zset</option><option>string</option><option>hash</option><option>list</option><option>set</option><option>stream</option></select> <button type=\"submit\">Search</button></form><div class=\"row scan\"><progress id=\"scan-progress\" max=\"1\" value=\"0\" aria-label=\"Progress of the scan\"></progress> <span id=\"scan-text\" class=\"muted\"></span> <button type=\"button\" id=\"scan-stop\">Stop</button> <label class=\"check\"><input type=\"checkbox\" id=\"measure\"> memory</label> <button type=\"button\" id=\"new-key\">New key</button></div><div id=\"tree\" class=\"tree\" role=\"tree\" tabindex=\"0\" aria-label=\"Keys\"></div></div><div class=\"detail\" id=\"detail\" tabindex=\"-1\" aria-live=\"off\"><div class=\"empty\">Choose a key, or open one by its name.<form id=\"open-key\" class=\"row\"><label class=\"visually-hidden\" for=\"open-name\">Name of a key</label><input id=\"open-name\" placeholder=\"Name of a key\" autocomplete=\"off\" spellcheck=\"false\"><button type=\"submit\">Open</button></form></div></div></section><section id=\"messages\" class=\"view\" aria-labelledby=\"h-messages\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "><div class=\"panel\" id=\"browser\"><h1 id=\"h-keys\" class=\"visually-hidden\">Keys</h1><form id=\"search\" class=\"row\" role=\"search\"><label class=\"visually-hidden\" for=\"pattern\">Pattern</label> <input id=\"pattern\" type=\"search\" placeholder=\"Pattern: user:*\" autocomplete=\"off\" spellcheck=\"false\"> <label class=\"visually-hidden\" for=\"type\">Type</label> <select id=\"type\"><option value=\"\">all types</option><option>zset</option><option>string</option><option>hash</option><option>list</option><option>set</option><option>stream</option></select> <button type=\"submit\">Search</button></form><div class=\"row scan\"><progress id=\"scan-progress\" max=\"1\" value=\"0\" aria-label=\"Progress of the scan\"></progress> <span id=\"scan-text\" class=\"muted\"></span> <button type=\"button\" id=\"scan-stop\">Stop</button> <label class=\"check\"><input type=\"checkbox\" id=\"measure\"> memory</label> <button type=\"button\" id=\"new-key\">New key</button></div><div id=\"tree\" class=\"tree\" role=\"tree\" tabindex=\"0\" aria-label=\"Keys\"></div></div><div class=\"detail\" id=\"detail\" tabindex=\"-1\" aria-live=\"off\"><div class=\"empty\">Choose a key, or open one by its name.<form id=\"open-key\" class=\"row\"><label class=\"visually-hidden\" for=\"open-name\">Name of a key</label><input id=\"open-name\" placeholder=\"Name of a key\" autocomplete=\"off\" spellcheck=\"false\"><button type=\"submit\">Open</button></form></div></div></section><section id=\"messages\" class=\"view\" aria-labelledby=\"h-messages\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if s.View != "messages" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, " hidden")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, " hidden")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "><h1 id=\"h-messages\">Events</h1><form id=\"subscribe\" class=\"row wrap\"><label for=\"sub-kind\" class=\"visually-hidden\">What to subscribe to</label> <select id=\"sub-kind\"><option value=\"channel\">Channel</option><option value=\"pattern\">Pattern</option><option value=\"key\">Changes of key</option></select> <label for=\"sub-name\" class=\"visually-hidden\">Name</label> <input id=\"sub-name\" placeholder=\"Name\" autocomplete=\"off\" spellcheck=\"false\" required> <button type=\"submit\" class=\"primary\">Subscribe</button> <button type=\"button\" id=\"sub-keyspace\">All keyspace events</button></form><div id=\"subs\" class=\"chips\" role=\"list\" aria-label=\"Subscriptions\"></div><div id=\"live-notice\"></div><div class=\"row wrap\"><button type=\"button\" id=\"live-pause\" aria-pressed=\"false\">Pause</button> <button type=\"button\" id=\"live-clear\">Clear</button> <label for=\"live-filter\" class=\"visually-hidden\">Filter</label> <input id=\"live-filter\" type=\"search\" placeholder=\"Filter: text in channel or message\" autocomplete=\"off\" spellcheck=\"false\"> <span id=\"live-rate\" class=\"muted\"></span></div><div id=\"live-list\" class=\"log\" role=\"log\" aria-label=\"Messages\" aria-live=\"off\" tabindex=\"0\"></div></section><section id=\"prompt\" class=\"view\" aria-labelledby=\"h-prompt\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "><h1 id=\"h-messages\">Events</h1><form id=\"subscribe\" class=\"row wrap\"><label for=\"sub-kind\" class=\"visually-hidden\">What to subscribe to</label> <select id=\"sub-kind\"><option value=\"channel\">Channel</option><option value=\"pattern\">Pattern</option><option value=\"key\">Changes of key</option><option value=\"monitor\">Commands, by MONITOR</option></select> <label for=\"sub-name\" class=\"visually-hidden\">Name</label> <input id=\"sub-name\" placeholder=\"Name\" autocomplete=\"off\" spellcheck=\"false\" required> <button type=\"submit\" class=\"primary\">Subscribe</button> <button type=\"button\" id=\"sub-keyspace\">All keyspace events</button> <button type=\"button\" id=\"sub-channels\" aria-expanded=\"false\" aria-controls=\"channels\">Channels</button> <button type=\"button\" id=\"publish\">Publish …</button></form><div id=\"channels\" class=\"card channels\" hidden></div><div id=\"subs\" class=\"chips\" role=\"list\" aria-label=\"Subscriptions\"></div><div id=\"live-notice\"></div><div class=\"row wrap\"><button type=\"button\" id=\"live-pause\" aria-pressed=\"false\">Pause</button> <button type=\"button\" id=\"live-clear\">Clear</button> <label for=\"live-filter\" class=\"visually-hidden\">Filter</label> <input id=\"live-filter\" type=\"search\" placeholder=\"Filter: text in channel or message\" autocomplete=\"off\" spellcheck=\"false\"> <span id=\"live-rate\" class=\"muted\"></span></div><div id=\"live-list\" class=\"log\" role=\"log\" aria-label=\"Messages\" aria-live=\"off\" tabindex=\"0\"></div></section><section id=\"server\" class=\"view\" aria-labelledby=\"h-server\"")
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		if s.View != "server" {
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, " hidden")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+		}
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "><h1 id=\"h-server\">Server</h1><div id=\"server-tabs\"></div><div id=\"server-part\"></div></section><section id=\"prompt\" class=\"view\" aria-labelledby=\"h-prompt\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if s.View != "prompt" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, " hidden")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, " hidden")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "><h1 id=\"h-prompt\" class=\"visually-hidden\">Prompt</h1><div id=\"replies\" class=\"replies\" role=\"log\" aria-label=\"Replies\" tabindex=\"0\"></div><div class=\"entry\"><div id=\"hint\" class=\"hint\" aria-live=\"polite\"></div><ul id=\"suggestions\" class=\"suggestions\" role=\"listbox\" aria-label=\"Commands\" hidden></ul><form id=\"command\" class=\"row\"><label for=\"line\" class=\"visually-hidden\">Command</label> <textarea id=\"line\" rows=\"1\" placeholder=\"ZADD game 10 ann\" autocomplete=\"off\" autocapitalize=\"off\" autocorrect=\"off\" spellcheck=\"false\" aria-autocomplete=\"list\" aria-controls=\"suggestions\" aria-describedby=\"hint\"></textarea> <button type=\"submit\" class=\"primary\">Run</button></form></div></section></main><dialog id=\"dialog\" aria-labelledby=\"dialog-title\"></dialog><div id=\"say\" class=\"visually-hidden\" role=\"status\"></div></body></html>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "><h1 id=\"h-prompt\" class=\"visually-hidden\">Prompt</h1><div id=\"replies\" class=\"replies\" role=\"log\" aria-label=\"Replies\" tabindex=\"0\"></div><div class=\"entry\"><div id=\"hint\" class=\"hint\" aria-live=\"polite\"></div><ul id=\"suggestions\" class=\"suggestions\" role=\"listbox\" aria-label=\"Commands\" hidden></ul><form id=\"command\" class=\"row\"><label for=\"line\" class=\"visually-hidden\">Command</label> <textarea id=\"line\" rows=\"1\" placeholder=\"ZADD game 10 ann\" autocomplete=\"off\" autocapitalize=\"off\" autocorrect=\"off\" spellcheck=\"false\" aria-autocomplete=\"list\" aria-controls=\"suggestions\" aria-describedby=\"hint\"></textarea> <button type=\"submit\" class=\"primary\">Run</button></form></div></section></main><dialog id=\"dialog\" aria-labelledby=\"dialog-title\"></dialog> <dialog id=\"palette\" aria-label=\"Go to\"><label for=\"palette-text\" class=\"visually-hidden\">A view, a key or a command</label> <input id=\"palette-text\" type=\"search\" role=\"combobox\" aria-expanded=\"true\" aria-controls=\"palette-list\" aria-autocomplete=\"list\" placeholder=\"A view, a key or a command\" autocomplete=\"off\" autocapitalize=\"off\" spellcheck=\"false\"><ul id=\"palette-list\" class=\"palette\" role=\"listbox\" aria-label=\"Where to go\"></ul></dialog><div id=\"say\" class=\"visually-hidden\" role=\"status\"></div></body></html>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -200,7 +249,7 @@ func shellPage(s shell) templ.Component {
 }
 
 // loginPage is the form of a login, with the message of one that has failed.
-func loginPage(message, user string) templ.Component {
+func loginPage(name, colour, message, user string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -216,48 +265,87 @@ func loginPage(message, user string) templ.Component {
 			}()
 		}
 		ctx = templ.InitializeContext(ctx)
-		templ_7745c5c3_Var9 := templ.GetChildren(ctx)
-		if templ_7745c5c3_Var9 == nil {
-			templ_7745c5c3_Var9 = templ.NopComponent
+		templ_7745c5c3_Var12 := templ.GetChildren(ctx)
+		if templ_7745c5c3_Var12 == nil {
+			templ_7745c5c3_Var12 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\"><title>Log in · zsetd</title><link rel=\"icon\" href=\"assets/icon.svg\"><link rel=\"stylesheet\" href=\"assets/style.css\"></head><body class=\"login\"><main><form method=\"post\" action=\"login\" class=\"card\"><h1><img src=\"assets/icon.svg\" alt=\"\" width=\"28\" height=\"28\"> zsetd</h1>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\"><title>Log in · ")
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		var templ_7745c5c3_Var13 string
+		templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinStringErrs(name)
+		if templ_7745c5c3_Err != nil {
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page.templ`, Line: 141, Col: 23}
+		}
+		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var13))
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "</title><link rel=\"icon\" href=\"assets/icon.svg\"><link rel=\"stylesheet\" href=\"assets/style.css\"></head><body class=\"login\" data-colour=\"")
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		var templ_7745c5c3_Var14 string
+		templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(colour)
+		if templ_7745c5c3_Err != nil {
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page.templ`, Line: 145, Col: 40}
+		}
+		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var14))
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "\"><main><form method=\"post\" action=\"login\" class=\"card\"><h1><img src=\"assets/icon.svg\" alt=\"\" width=\"28\" height=\"28\"> ")
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		var templ_7745c5c3_Var15 string
+		templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(name)
+		if templ_7745c5c3_Err != nil {
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page.templ`, Line: 148, Col: 69}
+		}
+		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var15))
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "</h1>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if message != "" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "<p class=\"error\" role=\"alert\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "<p class=\"error\" role=\"alert\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			var templ_7745c5c3_Var10 string
-			templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(message)
+			var templ_7745c5c3_Var16 string
+			templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(message)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page.templ`, Line: 133, Col: 41}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page.templ`, Line: 150, Col: 41}
 			}
-			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
+			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var16))
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, "</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "<div class=\"field\"><label for=\"user\">User</label><input id=\"user\" name=\"user\" value=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<div class=\"field\"><label for=\"user\">User</label><input id=\"user\" name=\"user\" value=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		var templ_7745c5c3_Var11 string
-		templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(user)
+		var templ_7745c5c3_Var17 string
+		templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(user)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page.templ`, Line: 135, Col: 91}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page.templ`, Line: 152, Col: 91}
 		}
-		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
+		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var17))
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "\" autocomplete=\"username\" autocapitalize=\"off\" spellcheck=\"false\"></div><div class=\"field\"><label for=\"password\">Password</label><input id=\"password\" name=\"password\" type=\"password\" autocomplete=\"current-password\" autofocus></div><button type=\"submit\" class=\"primary\">Log in</button> <small>The users and passwords are those of the ACL, as for AUTH.</small></form></main></body></html>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "\" autocomplete=\"username\" autocapitalize=\"off\" spellcheck=\"false\"></div><div class=\"field\"><label for=\"password\">Password</label><input id=\"password\" name=\"password\" type=\"password\" autocomplete=\"current-password\" autofocus></div><button type=\"submit\" class=\"primary\">Log in</button> <small>The users and passwords are those of the ACL, as for AUTH.</small></form></main></body></html>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -38,7 +38,7 @@ func TestPage(t *testing.T) {
 			}
 		}
 	}
-	for _, view := range []string{"", "keys", "messages", "prompt"} {
+	for _, view := range []string{"", "keys", "messages", "server", "prompt"} {
 		status, body := serve(c, request(t, http.MethodGet, "/"+view, ""))
 		if status != http.StatusOK || strings.Count(body, `aria-current="page"`) != 1 {
 			t.Errorf("/%s: status %d, or not one view is current", view, status)

@@ -45,6 +45,7 @@ async function post(body, view, signal) {
 		});
 	} catch (e) {
 		if (e.name === 'AbortError') throw e;
+		lost();
 		throw new CommandError('The server does not answer.');
 	}
 	if (response.status === 401) {
@@ -61,6 +62,40 @@ async function post(body, view, signal) {
 
 // parse is JSON.parse. Integers of more than 15 digits do not fit a number: they stay text where the browser tells it.
 const parse = (source) => JSON.parse(source, /[^0-9."][0-9]{16}/.test(source) ? (_, v, c) => (typeof v === 'number' && !Number.isSafeInteger(v) && c?.source && /^-?[0-9]+$/.test(c.source) ? c.source : v) : undefined);
+
+// lost asks each second whether the server answers, after a request or a stream has failed. Events of the document say
+// that it does not, and that it does so again.
+let asking = false;
+async function lost() {
+	if (asking) return;
+	asking = true;
+	const since = Date.now();
+	let why, was = false;
+	while ((why = await health())) {
+		was = true;
+		document.dispatchEvent(new CustomEvent('away', { detail: { since, why } }));
+		await new Promise((resolve) => setTimeout(resolve, 1000));
+	}
+	asking = false;
+	if (was) document.dispatchEvent(new CustomEvent('back'));
+}
+
+// health returns why the server does not serve, or null.
+async function health() {
+	try {
+		const response = await fetch('healthz', { cache: 'no-store' });
+		return response.ok ? null : (await response.text()).trim() || response.statusText;
+	} catch {
+		return 'it does not answer';
+	}
+}
+
+// every calls f now, and each ms milliseconds while the page is in sight. It returns a function that ends that.
+export function every(f, ms) {
+	const timer = setInterval(() => document.hidden || f(), ms);
+	f();
+	return () => clearInterval(timer);
+}
 
 const unwrap = (reply) => (reply.error !== undefined && reply.type === undefined ? { type: 'error', value: reply.error } : reply.result !== undefined ? reply.result : reply);
 
@@ -149,6 +184,7 @@ export function stream(path, params, on, keep) {
 		};
 		source.onerror = () => {
 			on.state?.(false);
+			lost();
 			if (!source || source.readyState !== EventSource.CLOSED) return;
 			timer = setTimeout(open, wait);
 			wait = Math.min(wait * 2, 15000);

@@ -2,13 +2,15 @@
 
 import { $, h } from './dom.js';
 import { state, run, readClock } from './api.js';
-import { Bin } from './text.js';
+import { Bin, clock, duration } from './text.js';
 import * as overview from './overview.js';
 import * as keys from './keys.js';
 import * as messages from './messages.js';
+import * as server from './server.js';
 import * as prompt from './prompt.js';
+import * as palette from './palette.js';
 
-const views = { overview, keys, messages, prompt };
+const views = { overview, keys, messages, server, prompt };
 const mounted = new Set();
 let shown;
 
@@ -31,7 +33,7 @@ export function open() {
 		if (a.dataset.view === name) a.setAttribute('aria-current', 'page');
 		else a.removeAttribute('aria-current');
 	}
-	document.title = $('nav a[aria-current]').textContent + ' · zsetd';
+	document.title = $('nav a[aria-current]').textContent + ' · ' + $('.brand b').textContent;
 	if (shown && shown !== name) views[shown].hide();
 	if (!mounted.has(name)) {
 		mounted.add(name);
@@ -41,13 +43,13 @@ export function open() {
 	views[name].show(params, moved);
 }
 
-// go shows a view: its name and parameters. A key among them may be a Bin.
+// go shows a view: its name and parameters. One of them may be a Bin, or an array.
 export function go(name, params = {}, replace) {
 	const query = new URLSearchParams();
 	if (state.db) query.set('db', state.db);
-	for (const [k, v] of Object.entries(params)) {
-		if (v instanceof Bin) query.set(k + '64', v.base64);
-		else if (v !== null && v !== undefined) query.set(k, v);
+	for (const [k, v] of Object.entries(params).flatMap(([k, v]) => [v].flat().map((one) => [k, one]))) {
+		if (v instanceof Bin) query.append(k + '64', v.base64);
+		else if (v !== null && v !== undefined) query.append(k, v);
 	}
 	const address = (name === 'overview' ? './' : name) + (String(query) && '?' + query);
 	history[replace ? 'replaceState' : 'pushState'](null, '', address);
@@ -65,14 +67,34 @@ document.addEventListener('click', (e) => {
 $('.account form')?.addEventListener('submit', () => sessionStorage.clear());
 addEventListener('popstate', open);
 addEventListener('keydown', (e) => {
+	if ((e.ctrlKey || e.metaKey) && !e.altKey && !e.shiftKey && e.key.toLowerCase() === 'k' && !$('dialog[open]')) {
+		e.preventDefault();
+		return palette.open();
+	}
 	if (e.target.closest('input, textarea, select, dialog') || e.ctrlKey || e.metaKey || e.altKey) return;
-	const to = { 1: 'overview', 2: 'keys', 3: 'messages', 4: 'prompt' }[e.key];
+	const to = Object.keys(views)[e.key - 1];
 	if (to) go(to);
+	if (e.key === '?') palette.help();
 	if (e.key === '/') {
 		e.preventDefault();
 		go(shown === 'keys' ? 'keys' : 'prompt');
 		$(shown === 'keys' ? '#pattern' : '#line').focus();
 	}
+});
+
+$('#palette-open').addEventListener('click', palette.open);
+palette.mount(go);
+
+// While the server is away the page keeps what it shows.
+document.addEventListener('away', ({ detail: { since, why } }) => {
+	document.body.classList.add('away');
+	$('#away').hidden = false;
+	$('#away').textContent = `The server is away (${why}). This is how it was at ${clock(since)}, ${duration(Math.floor((Date.now() - since) / 1000) * 1000)} ago; the page goes on by itself.`;
+});
+document.addEventListener('back', () => {
+	document.body.classList.remove('away');
+	$('#away').hidden = true;
+	readClock().catch(() => {});
 });
 
 function databases(n) {

@@ -1,21 +1,28 @@
-// Messages of channels and patterns and the changes of keys, as they come. The list keeps the last maxMessages.
+// Messages of channels and patterns, the changes of keys, and the commands of clients, as they come. The list keeps the
+// last maxMessages.
 
-import { $, VirtualList, button, debounce, fill, h, throttle } from './dom.js';
-import { run, state, stream, stringField } from './api.js';
+import { $, VirtualList, button, debounce, fill, h, scrolls, throttle } from './dom.js';
+import { every, pipeline, run, state, stream, stringField } from './api.js';
 import { Bin, clock, count, id, show as text } from './text.js';
 import { change } from './dialog.js';
+import { failed, table, tools } from './values.js';
 
-const maxMessages = 2000;
+const maxMessages = 2000, maxChannels = 500;
+const monitorSeconds = 30, monitorCount = 5000; // at most; the server ends a longer one
 const streams = new Map(); // by database
-let list, subs = [], messages = [], shown = [], paused = false, missed = 0, arrived = [], shownView = false;
+let list, subs = [], messages = [], shown = [], paused = false, missed = 0, arrived = [], shownView = false, monitoring = null, leaveChannels = null;
 
 export function mount() {
 	list = new VirtualList($('#live-list'), 26, draw);
 	$('#subscribe').addEventListener('submit', (e) => {
 		e.preventDefault();
+		if ($('#sub-kind').value === 'monitor') return monitor();
 		add($('#sub-kind').value, $('#sub-name').value);
 		$('#sub-name').value = '';
 	});
+	$('#sub-kind').addEventListener('change', kindChosen);
+	$('#publish').addEventListener('click', () => publish(''));
+	$('#sub-channels').addEventListener('click', () => channels($('#channels').hidden));
 	$('#sub-keyspace').addEventListener('click', () => {
 		add('pattern', '__key*__:*');
 		flags();
@@ -45,12 +52,83 @@ export function show(params) {
 	shownView = true;
 	const key = params.has('key64') ? new Bin(params.get('key64')) : params.get('key');
 	if (key !== null) add('key', key);
-	for (const kind of ['channel', 'pattern']) for (const name of params.getAll(kind)) add(kind, name);
+	for (const kind of ['channel', 'pattern']) for (const name of [...params.getAll(kind), ...params.getAll(kind + '64').map((v) => new Bin(v))]) add(kind, name);
+	if (params.has('monitor')) {
+		$('#sub-kind').value = 'monitor';
+		kindChosen();
+		monitor();
+	}
+	if (!$('#channels').hidden) channels(true);
 	refresh();
 }
 
 export function hide() {
 	shownView = false;
+	leaveChannels?.();
+}
+
+// kindChosen fits the form to what it subscribes to.
+function kindChosen() {
+	const commands = $('#sub-kind').value === 'monitor';
+	$('#sub-name').required = !commands;
+	$('#sub-name').hidden = commands;
+	$('#subscribe [type=submit]').textContent = commands ? `Watch for ${monitorSeconds} s` : 'Subscribe';
+}
+
+// monitor shows the commands of all clients for a time. It ends when one of its bounds is reached.
+async function monitor() {
+	if (monitoring) return;
+	const abort = new AbortController();
+	monitoring = { abort, until: Date.now() + monitorSeconds * 1000 };
+	chips();
+	try {
+		const response = await fetch(`monitor?seconds=${monitorSeconds}&count=${monitorCount}`, { method: 'POST', signal: abort.signal });
+		if (!response.ok) throw new Error((await response.json()).error);
+		const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+		let rest = '';
+		for (;;) {
+			const { done, value } = await reader.read();
+			if (done) break;
+			const lines = (rest + value).split('\n');
+			rest = lines.pop();
+			for (const line of lines) command(stringField(JSON.parse(line)));
+		}
+	} catch (e) {
+		if (e.name !== 'AbortError') fill($('#live-notice'), h('div', { class: 'notice' }, e.message));
+	}
+	monitoring = null;
+	chips();
+}
+
+// command shows a line of MONITOR: the time, the database and the client, the words.
+function command(line) {
+	const m = /^[\d.]+ \[(\d+) (.*?)\] ([^]*)$/.exec(line);
+	if (m) arrive(`db ${m[1]} ${m[2]}`, m[3]);
+}
+
+async function publish(channel) {
+	let receivers = 0;
+	const done = await change({ title: 'Publish a message', fields: [{ name: 'channel', label: 'Channel', value: channel }, { name: 'message', label: 'Message', type: 'area' }], verb: 'Publish',
+		build: (v) => (v.channel === '' ? [] : ['PUBLISH', v.channel, v.message]), refused: (n) => void (receivers = n) });
+	if (done) fill($('#live-notice'), h('p', { class: 'muted', role: 'status' }, `${count(receivers)} subscribers have received it.`));
+}
+
+// channels shows those that have subscribers.
+function channels(on) {
+	const box = $('#channels');
+	box.hidden = !on;
+	$('#sub-channels').setAttribute('aria-expanded', on);
+	leaveChannels?.();
+	leaveChannels = on ? every(async () => {
+		try {
+			const all = (await run('PUBSUB', 'CHANNELS')).filter((c) => !/^__query@/.test(c)).sort((a, b) => (id(a) < id(b) ? -1 : 1)), list = all.slice(0, maxChannels);
+			const [numbers, patterns] = await pipeline([['PUBSUB', 'NUMSUB', ...list], ['PUBSUB', 'NUMPAT']]);
+			fill(box, h('p', { class: 'muted' }, `${count(all.length)} channels with subscribers` + (all.length > list.length ? `, ${count(list.length)} are shown` : '') + (patterns > 0 ? `; ${count(patterns)} patterns` : '')),
+				list.length > 0 && scrolls('Channels', table(['Channel', 'Subscribers', ''], list.map((c, i) => h('tr', {}, h('td', { class: 'value' }, text(c, 200)), h('td', { class: 'n' }, count(Array.isArray(numbers[i]) ? numbers[i][1] : numbers[2 * i + 1])), tools(['Subscribe', () => add('channel', c)], ['Publish …', () => publish(c)]))), 'Channels')));
+		} catch (e) {
+			failed(box)(e);
+		}
+	}, 2000) : null;
 }
 
 function add(kind, name) {
@@ -88,13 +166,14 @@ function connect() {
 }
 
 function chips() {
-	fill($('#subs'), subs.length ? subs.map((s) => {
+	const watching = monitoring && h('span', { role: 'listitem' }, h('span', { class: 'livedot on', title: 'connected' }), `commands until ${clock(monitoring.until)}`, button('×', () => monitoring?.abort.abort(), { 'aria-label': 'End MONITOR' }));
+	fill($('#subs'), subs.length || watching ? [watching, subs.map((s) => {
 		const on = streams.get(s.db)?.on;
 		return h('span', { role: 'listitem' }, h('span', { class: 'livedot' + (on ? ' on' : ''), title: on ? 'connected' : 'not connected' }), s.kind, ' ', h('code', {}, text(s.name, 60)), button('×', () => {
 			subs = subs.filter((o) => o !== s);
 			connect();
 		}, { 'aria-label': 'Unsubscribe from ' + text(s.name, 60) }));
-	}) : h('p', { class: 'muted', role: 'listitem' }, 'No subscriptions. Messages come from PUBLISH and from notify-keyspace-events.'));
+	})] : h('p', { class: 'muted', role: 'listitem' }, 'No subscriptions. Messages come from PUBLISH and from notify-keyspace-events.'));
 }
 
 // flags says when the server does not publish what was asked for.
@@ -108,6 +187,12 @@ async function flags() {
 }
 
 function receive(data) {
+	const from = data.key !== undefined ? stringField(data.key) : stringField(data.channel);
+	arrive(from, data.event !== undefined ? data.event + ' ' + (data.members || []).map((m) => text(stringField(m), 200)).join(' ') : stringField(data.message));
+}
+
+// arrive adds a message to the list.
+function arrive(from, what) {
 	const t = Date.now();
 	arrived.push(t);
 	if (arrived.length > 20000) arrived.splice(0, 10000);
@@ -115,8 +200,6 @@ function receive(data) {
 		missed++;
 		return;
 	}
-	const from = data.key !== undefined ? stringField(data.key) : stringField(data.channel);
-	const what = data.event !== undefined ? data.event + ' ' + (data.members || []).map((m) => text(stringField(m), 200)).join(' ') : stringField(data.message);
 	messages.push({ t, from, what });
 	if (messages.length > maxMessages * 1.2) messages = messages.slice(-maxMessages);
 	refreshSoon();

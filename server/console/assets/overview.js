@@ -1,13 +1,16 @@
-// What the server does now: plots of the last 15 minutes, its state, slow commands and notable events.
+// What the server does: its state, plots of a time up to 24 hours, slow commands and notable events.
 
 import { $, button, fill, h } from './dom.js';
 import { pairs, stream, stringField } from './api.js';
+import { ago } from './backup.js';
 import { brief, bytes, clock, count, day, duration, micros, show as text } from './text.js';
 import { Plot } from './plot.js';
 import { table } from './values.js';
 
-const keep = 900, span = keep * 1000, commands = 5;
-let close, timer, samples = [], plots = [], top = [], go;
+// The ranges of the plots: their name for /stats, their label, and the seconds of a sample.
+const ranges = [['15m', '15 min', 1, 900], ['1h', '1 hour', 10, 3600], ['6h', '6 hours', 60, 21600], ['24h', '24 hours', 240, 86400]];
+const commands = 5;
+let close, timer, range = ranges[0], samples = [], latest, plots = [], top = [], go;
 
 const number = (n) => (n === undefined || n === null ? '–' : brief(n));
 const memory = (name) => (s) => s.memory?.[name];
@@ -23,24 +26,34 @@ export function mount(section, goTo) {
 		new Plot('Reads of keys', [{ name: 'hits/s', value: (s) => s.hits }, { name: 'misses/s', value: (s) => s.misses }], number),
 		new Plot('Keys', [{ name: 'keys', value: (s) => s.keys }], number),
 		new Plot('Expiry', [{ name: 'expired/s', value: (s) => s.expired }, { name: 'evicted/s', value: (s) => s.evicted }], number),
-		new Plot('Expiry lag', [{ name: 'lag', value: (s) => s.lagms }], (n) => (n === undefined || n === null ? '–' : duration(n)), { note: 'p99 since the start, from a deadline to its event' }),
+		new Plot('Expiry lag', [{ name: 'lag', value: (s) => s.lagms }], (n) => (n === undefined || n === null ? '–' : duration(n)), { note: 'p99, from a deadline to its event' }),
 		new Plot('Checkpoints', [{ name: 'time', value: (s) => s.checkms }], (n) => (n === undefined || n === null ? '–' : duration(n)), { note: 'to write what changed to the file' }),
 	];
 	fill($('#plots'), plots.map((p) => p.element));
+	fill($('#ranges'), ranges.map((r) => button(r[1], () => go('overview', r === ranges[0] ? {} : { range: r[0] }, true), { 'data-range': r[0] })));
 }
 
-export function show() {
-	close = stream('stats', {}, {
+export function show(params) {
+	hide();
+	range = ranges.find(([name]) => name === params.get('range')) || ranges[0];
+	for (const b of $('#ranges').children) b.setAttribute('aria-pressed', b.dataset.range === range[0]);
+	const keep = range[3] / range[2], add = (one) => {
+		samples.push(one);
+		if (samples.length > keep) samples.shift();
+	};
+	close = stream('stats', { range: range[0] }, {
 		history: (list) => {
-			samples = list.slice(-keep);
+			samples = list;
+			latest = latest || list[list.length - 1];
 			draw();
 		},
 		sample: (one) => {
-			samples.push(one);
-			if (samples.length > keep) samples.shift();
+			latest = one;
+			if (range[2] === 1) add(one);
 			draw();
 		},
-		state: (on, reason) => reason && fill($('#facts'), h('div', { role: 'listitem' }, h('small', { class: 'error' }, reason))),
+		['sample' + range[0]]: add,
+		state: (on, reason) => fill($('#overview-notice'), reason && h('div', { class: 'notice' }, reason)),
 	});
 	logs();
 	timer = setInterval(logs, 5000);
@@ -52,7 +65,9 @@ export function hide() {
 }
 
 function draw() {
-	if (document.hidden || !samples.length) return;
+	if (document.hidden || !latest) return;
+	facts();
+	if (!samples.length) return;
 	// The commands with the most calls of the span have lines of their own. A line stays while its command does.
 	const sums = {};
 	for (const s of samples) for (const [name, n] of Object.entries(s.commands || {})) sums[name] = (sums[name] || 0) + n;
@@ -62,15 +77,14 @@ function draw() {
 		plots[0].series = [{ name: 'all', value: (s) => s.ops }, ...top.map((name) => ({ name, value: (s) => s.commands?.[name] || 0 }))];
 	}
 	// A server that began just now is shown over the time that it has.
-	const age = samples[samples.length - 1].t - samples[0].t;
-	const shown = age < 60000 ? 60000 : age < 300000 ? 300000 : span;
-	for (const p of plots) p.set(samples, shown);
+	const age = latest.t - samples[0].t, short = range === ranges[0];
+	const shown = short && age < 60000 ? 60000 : short && age < 300000 ? 300000 : range[3] * 1000;
+	for (const p of plots) p.set(samples, shown, latest.t);
 	plots[2].note.textContent = growth();
-	facts();
 }
 
 function facts() {
-	const s = samples[samples.length - 1], m = s.memory, sum = (name) => samples.reduce((n, one) => n + one[name], 0);
+	const s = latest, m = s.memory, sum = (name) => samples.reduce((n, one) => n + one[name], 0) * range[2];
 	const reads = sum('hits') + sum('misses'), replica = s.role !== 'master';
 	const list = [
 		['Up for', duration(s.uptime * 1000), count(s.ops) + ' commands/s'],
@@ -78,7 +92,7 @@ function facts() {
 		['Memory', bytes(m.used), m.max ? 'of ' + bytes(m.max) : 'peak ' + bytes(m.peak), m.max && m.used > m.max * 0.9 ? 'bad' : ''],
 		['Clients', count(s.clients), s.blocked ? count(s.blocked) + ' blocked' : ''],
 		['Hit rate', reads ? ((100 * sum('hits')) / reads).toFixed(1) + ' %' : '–', reads ? 'in ' + covered() : 'no reads'],
-		['Last save', s.saving ? 'now' : s.saved ? duration(Math.max(0, Math.floor(s.t / 1000) - s.saved) * 1000) + ' ago' : 'none', s.saveok ? count(s.changes) + ' changes since' : 'the last one failed', s.saveok ? '' : 'bad'],
+		['Last save', s.saving ? 'now' : s.saved ? ago(Math.floor(s.t / 1000) - s.saved) : 'none', s.saveok ? count(s.changes) + ' changes since' : 'the last one failed', s.saveok ? '' : 'bad'],
 		['Replication', replica ? 'replica' : 'primary', replica ? 'link is ' + (s.link || 'down') : s.replicas ? count(s.replicas) + ' replicas' : 'no replicas', replica && s.link !== 'up' ? 'bad' : ''],
 	];
 	const first = $('#facts').children;
@@ -86,11 +100,11 @@ function facts() {
 		first.length === list.length + 1 ? first[list.length] : h('div', { role: 'listitem' }, h('small', {}, 'What takes memory'), button('Measure keys', () => go('keys', { measure: 1 }), { class: 'link' })));
 }
 
-const covered = () => duration(Math.max(1000, Math.round((samples[samples.length - 1].t - samples[0].t) / 1000) * 1000));
+const covered = () => duration(Math.max(1000, Math.round((latest.t - samples[0].t) / 1000) * 1000));
 
 // growth says which kinds of memory grew or shrank most in the time of the samples.
 function growth() {
-	const a = samples[0].memory, b = samples[samples.length - 1].memory;
+	const a = samples[0].memory, b = latest.memory;
 	const names = { dataset: 'data', clients: 'clients', replicas: 'replicas', scripts: 'scripts', functions: 'functions' };
 	const signed = (n) => (n < 0 ? '−' : '+') + bytes(Math.abs(n));
 	const changes = Object.entries(names).map(([k, name]) => [b[k] - a[k], name]).filter(([n]) => Math.abs(n) >= 1024).sort((x, y) => Math.abs(y[0]) - Math.abs(x[0])).slice(0, 2);
@@ -115,7 +129,7 @@ const line = (v) => text(stringField(v), 60);
 function slowLog({ slowlog, errors }) {
 	if (errors.slowlog) return fill($('#slow'), h('p', { class: 'muted' }, errors.slowlog));
 	fill($('#slow'), slowlog.length ? table(['Time', 'Took', 'Command', 'Client'], slowlog.slice(0, 50).map((e) => h('tr', {}, h('td', { class: 'n muted' }, stamp(e.t)), h('td', { class: 'n' }, micros(e.us)),
-		h('td', { class: 'value' }, e.args.slice(0, 20).map(line).join(' ')), h('td', { class: 'muted' }, e.name || e.addr ? line(e.name || e.addr) : ''))), 'Slow commands') : h('p', { class: 'muted' }, 'None. The parameter slowlog-log-slower-than sets the limit.'));
+		h('td', { class: 'value' }, e.args.slice(0, 20).map(line).join(' ')), h('td', { class: 'muted nowrap' }, e.name || e.addr ? line(e.name || e.addr) : ''))), 'Slow commands') : h('p', { class: 'muted' }, 'None. The parameter slowlog-log-slower-than sets the limit.'));
 }
 
 // notable merges the records of the log, the events of the latency monitor and the refusals of the ACL.

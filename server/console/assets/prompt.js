@@ -192,6 +192,13 @@ function keydown(e) {
 	}
 }
 
+// Commands that take over a connection have their replies in the view of events.
+function elsewhere(commands) {
+	const [[name, ...rest]] = commands, kind = { subscribe: 'channel', psubscribe: 'pattern', ssubscribe: 'channel' }[String(name).toLowerCase()];
+	if (commands.length > 1) return null;
+	return kind && rest.length ? { [kind]: rest } : /^monitor$/i.test(name) && !rest.length ? { monitor: 1 } : null;
+}
+
 async function submit() {
 	const line = $('#line'), source = line.value.trim();
 	if (!source) return;
@@ -213,6 +220,8 @@ async function submit() {
 	at = past.length;
 	draft = line.value = '';
 	update();
+	const events = elsewhere(commands);
+	if (events) return go('messages', events);
 	execute(commands);
 	line.focus();
 }
@@ -255,6 +264,9 @@ async function execute(commands) {
 
 const leaf = { simple: 'status', bulk: 'string', verbatim: 'verbatim', integer: 'integer', double: 'double', bignumber: 'big number', boolean: 'boolean', null: 'null', error: 'error' };
 
+// short reports whether a reply is a short list of short values, such as a member with its score, which takes one line.
+const short = (node) => /^(array|set|push)$/.test(node.type) && node.value?.length > 1 && node.value.length < 5 && node.value.every((i) => leaf[i.type] && String(i.value).length < 60);
+
 // tree shows a typed reply. A long list shows its first elements, and more on demand.
 export function tree(node, label) {
 	const before = label === undefined ? null : h('span', { class: 'index' }, label);
@@ -268,6 +280,13 @@ export function tree(node, label) {
 	if (node.value === null) return tree({ type: 'null' }, label);
 	const items = node.value, n = items.length;
 	const children = h('div', { class: 'children' });
+	// Elements of one form have columns: labels, values, and the parts of short lists of one length.
+	const width = node.type === 'map' ? 0 : items[0] && short(items[0]) ? items[0].value.length : 0;
+	const values = node.type === 'map' ? items.map(([, v]) => v) : items;
+	if (n > 1 && values.every((v) => (width ? short(v) && v.value.length === width : leaf[v.type]))) {
+		children.classList.add(node.type === 'map' ? 'map' : 'grid', 'grid');
+		children.style.gridTemplateColumns = width ? `max-content repeat(${width}, minmax(0, max-content))` : 'max-content minmax(0, max-content) max-content';
+	}
 	let drawn = 0;
 	const more = () => {
 		children.querySelector(':scope > .more')?.remove();
@@ -280,9 +299,9 @@ export function tree(node, label) {
 		}
 		if (drawn < n) children.append(button(`Show ${count(Math.min(maxChildren, n - drawn))} more of ${count(n)}`, more, { class: 'more link' }));
 	};
-	const kind = h('span', { class: 'kind' }, node.type + ' of ' + count(n));
-	// A short list of short values, such as a member with its score, takes one line.
-	if (n > 1 && n < 5 && label !== undefined && node.type !== 'map' && items.every((i) => leaf[i.type] && String(i.value).length < 60)) {
+	const types = Array.from({ length: children.classList.contains('grid') ? width : 0 }, (_, i) => [...new Set(values.map((v) => leaf[v.value[i].type]))].join(' or '));
+	const kind = h('span', { class: 'kind' }, node.type + ' of ' + count(n) + (types.length ? ': ' + types.join(', ') : ''));
+	if (label !== undefined && short(node)) {
 		return h('div', { class: 'node inline' }, before, items.map((i) => tree(i, '')));
 	}
 	if (!n) return h('div', { class: 'node' }, before, h('span', { class: 'muted' }, 'empty'), kind);

@@ -81,6 +81,9 @@ func TestAccessible(t *testing.T) {
 		p.srv.Must("ZADDEX", "hits", "INCR", "EX", 3000, "ENX", "MEMBERS", 1, 60+i, fmt.Sprintf("12:%02d:00", i))
 		p.srv.Must("ZADDEX", "news", "EX", 600*(i+1), "MEMBERS", 1, "@now", fmt.Sprintf(`{"url":"/n/%d"}`, i))
 	}
+	p.srv.Must("FUNCTION", "LOAD", "#!lua name=mylib\nredis.register_function('hello', function() return 1 end)")
+	p.srv.Must("HOTKEYS", "START", "METRICS", 1, "CPU")
+	p.srv.Must("GET", "string")
 	value := `document.querySelector('#detail .keyhead') && document.querySelector('#detail .value').children.length && document.querySelector('#scan-stop').textContent === 'Reload'`
 	type look struct{ path, ready string }
 	views := []look{
@@ -89,6 +92,9 @@ func TestAccessible(t *testing.T) {
 		{"messages?pattern=*", `document.querySelector('#subs .livedot.on')`},
 		{"keys?map=1", `document.querySelectorAll('.tile').length > 3 && document.querySelector('.histogram')`},
 		{"prompt?line=zrange%20game%200%203%20withscores", `document.querySelector('#hint').innerText`},
+	}
+	for part, ready := range map[string]string{"clients": ".clients tbody tr", "users": "#server-part tbody tr", "parameters": ".parameter", "functions": ".library", "hotkeys": "#server-part tbody tr", "backup": "#server-part .facts b"} {
+		views = append(views, look{"server?part=" + part, `document.querySelector('` + ready + `')`})
 	}
 	for _, key := range []string{"hash", "list", "set", "stream", "string", "many", "game", "game&view=timeline", "club&view=deadlines",
 		"news&view=live", "hits&view=boxes", "due&view=folder", "club&view=line"} {
@@ -136,6 +142,9 @@ func TestAccessible(t *testing.T) {
 		p.keys("#line", "z")
 		p.is(`!document.querySelector('#suggestions').hidden`)
 		examine(fmt.Sprintf("a reply and suggestions, %d px", width))
+		p.click("#palette-open", "Go to")
+		p.is(`document.querySelectorAll('#palette-list li').length`)
+		examine(fmt.Sprintf("the palette, %d px", width))
 		p.srv.Must("CONFIG", "SET", "requirepass", "secret")
 		p.visit("login")
 		examine(fmt.Sprintf("the login, %d px", width))

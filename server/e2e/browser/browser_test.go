@@ -65,6 +65,7 @@ type page struct {
 	ctx  context.Context
 	srv  *servertest.Server
 	base string
+	web  *http.Server
 
 	mu       sync.Mutex
 	problems []string // exceptions, and what the browser refused
@@ -91,9 +92,8 @@ func open(t *testing.T, browser context.Context, parameters ...string) *page {
 	}
 	web := &http.Server{Handler: c}
 	go web.Serve(l)
-	t.Cleanup(func() { web.Close() })
-
-	p := &page{t: t, srv: srv, base: "http://" + l.Addr().String() + "/"}
+	p := &page{t: t, srv: srv, web: web, base: "http://" + l.Addr().String() + "/"}
+	t.Cleanup(func() { p.web.Close() })
 	var cancel context.CancelFunc
 	p.ctx, cancel = chromedp.NewContext(browser, chromedp.WithListener(func(event any) {
 		switch e := event.(type) {

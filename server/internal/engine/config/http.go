@@ -16,6 +16,8 @@ type HTTP struct {
 
 	LinkSecret, LinkUser string
 
+	Title, Colour string
+
 	StreamsPerAddress, StreamsPerUser int64
 }
 
@@ -35,6 +37,10 @@ func httpParameters() []Parameter {
 			about("Secrets, separated by spaces, that sign links to /live of the console, which need no login. The first one signs new links; the others are valid, too, so that a secret can be replaced. Each has at least 16 bytes. Empty means that there are no such links."),
 		text("http-link-user", "default", func(c *Settings) *string { return &c.HTTP.LinkUser }).hide().
 			about("User whose permissions a signed link has. It needs no password."),
+		text("http-title", "", func(c *Settings) *string { return &c.HTTP.Title }).words().hide().
+			about("Name of this server on the page of the console, and in the titles of its tabs; empty for zsetd."),
+		enum("http-colour", "none", func(c *Settings) *string { return &c.HTTP.Colour }, "none", "red", "orange", "green", "blue", "purple", "grey").hide().
+			about("Colour of the line at the top of the console's page, by which servers are told apart."),
 		yesNo("http-tls", false, func(c *Settings) *bool { return &c.HTTP.TLS }).immutable().hide().
 			about("Whether the console uses TLS, as the parameters whose names begin with `tls-` say."),
 		number("http-streams-per-address", 2000, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.HTTP.StreamsPerAddress }).hide().
