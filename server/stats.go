@@ -86,6 +86,28 @@ func (srv *Server) Stats() (s Stats) {
 	return s
 }
 
+// Blocked returns the keys that each client in a blocking command waits for, by its ID in
+// CLIENT LIST; none for one that waits for something else, as with WAIT. It takes O(n) for n
+// clients, and waits for the command that runs. It is safe for concurrent use. After a panic of
+// the server, and where other methods return [ErrWithin], the result is nil.
+func (srv *Server) Blocked() (keys map[int64][]string) {
+	e := srv.engine
+	if e.Within() != nil {
+		return nil
+	}
+	e.Attempt(func() {
+		e.Mu.Lock()
+		defer e.Mu.Unlock()
+		keys = map[int64][]string{}
+		for _, c := range e.Clients.Sessions {
+			if w := c.Stall.Blocked; w != nil {
+				keys[c.ID] = w.Keys()
+			}
+		}
+	})
+	return keys
+}
+
 // Keys returns an iterator over the names of the keys in a database that match a
 // pattern, in no order; the pattern is that of SCAN, and "*" matches all keys. A key
 // that exists from the beginning of the loop to its end is yielded exactly once (SCAN

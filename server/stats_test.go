@@ -11,8 +11,29 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zsetd/zsetd/server/servertest/wait"
 	"github.com/zsetd/zsetd/snapshot"
 )
+
+func TestBlocked(t *testing.T) {
+	srv := openForTest(t, Options{})
+	if got := srv.Blocked(); len(got) != 0 {
+		t.Errorf("%v without a client", got)
+	}
+	nc, err := srv.Dialer()(t.Context(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	fmt.Fprint(nc, "BLPOP first second first 0\r\n")
+	wait.Until(t, "the client waits", func() bool { return srv.Stats().BlockedClients == 1 })
+	got := slices.Collect(maps.Values(srv.Blocked()))
+	if len(got) != 1 || !slices.Equal(got[0], []string{"first", "second"}) {
+		t.Errorf("%q", got)
+	}
+	mustDo(t, srv, "RPUSH", "second", "x")
+	wait.Until(t, "the client does not wait", func() bool { return len(srv.Blocked()) == 0 })
+}
 
 // The counters are those of INFO.
 func TestStats(t *testing.T) {

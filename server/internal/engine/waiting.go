@@ -150,6 +150,15 @@ type Waiter struct {
 	timerEntry               // its timeout, in milliseconds since 1970; 0 = none
 }
 
+// Keys returns the keys that w waits for. The lock is held.
+func (w *Waiter) Keys() []string {
+	keys := []string{}
+	for _, p := range w.positions {
+		keys = append(keys, p.group.queue.Key)
+	}
+	return keys
+}
+
 // position is a Waiter's position in a line.
 type position struct {
 	group   *waiterGroup
