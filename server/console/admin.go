@@ -39,6 +39,29 @@ func (c *Console) parameters(w http.ResponseWriter, r *http.Request) {
 	respond(w, list)
 }
 
+// blocked serves GET /blocked: the keys that clients wait for, by their IDs, for users who may see
+// the clients.
+func (c *Console) blocked(w http.ResponseWriter, r *http.Request) {
+	who, err := c.currentUser(r)
+	if err != nil {
+		c.refuse(w, r, err)
+		return
+	}
+	if err := c.mayRun(r, who, []any{"client", "list"}); err != nil {
+		fail(w, http.StatusForbidden, err.Error())
+		return
+	}
+	object := map[string]any{}
+	for id, keys := range c.srv.Blocked() {
+		list := []any{}
+		for _, key := range keys {
+			list = append(list, plain(key))
+		}
+		object[strconv.FormatInt(id, 10)] = list
+	}
+	respond(w, object)
+}
+
 // errBackupRuns is the error of a second backup at a time: each has a temporary file.
 var errBackupRuns = errors.New("ERR another backup is sent: try again when it has ended")
 

@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"github.com/zsetd/zsetd/server"
 	"github.com/zsetd/zsetd/server/console"
 	"github.com/zsetd/zsetd/server/servertest"
+	"github.com/zsetd/zsetd/server/servertest/wait"
 )
 
 // TestBackup downloads the data of a server and starts another one with them. A user needs what
@@ -96,6 +98,28 @@ func TestParameters(t *testing.T) {
 	}
 	srv.Must("CONFIG", "SET", "requirepass", "secret")
 	if status, body := serve(c, request(t, http.MethodGet, "/parameters", "")); status != http.StatusUnauthorized {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+// TestBlocked gets the keys that clients wait for, for users who may list clients.
+func TestBlocked(t *testing.T) {
+	t.Parallel()
+	srv, c := run(t, console.Options{}, nil)
+	srv.Must("ACL", "SETUSER", "ann", "on", ">pw", "+@all", "-client|list")
+	nc, err := srv.Dialer()(t.Context(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	fmt.Fprint(nc, "BLPOP \"a\\xff\" <b> 0\r\n")
+	wait.Until(t, "the client waits", func() bool { return srv.Stats().BlockedClients == 1 })
+	if _, body := serve(c, request(t, http.MethodGet, "/blocked", "")); !strings.Contains(body, `:[{"base64":"Yf8="},"\u003cb\u003e"]}`) {
+		t.Errorf("%s", body)
+	}
+	r := request(t, http.MethodGet, "/blocked", "")
+	r.SetBasicAuth("ann", "pw")
+	if status, body := serve(c, r); status != http.StatusForbidden || !strings.Contains(body, "client|list") {
 		t.Errorf("%d %s", status, body)
 	}
 }

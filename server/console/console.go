@@ -138,6 +138,7 @@ func New(srv *server.Server, o Options) (*Console, error) {
 	c.mux.HandleFunc("GET /stats", c.stats)
 	c.mux.HandleFunc("GET /log", c.logs)
 	c.mux.HandleFunc("GET /parameters", c.parameters)
+	c.mux.HandleFunc("GET /blocked", c.blocked)
 	c.mux.HandleFunc("POST /backup", c.backup)
 	c.mux.HandleFunc("POST /monitor", c.monitor)
 	c.mux.HandleFunc("GET /varz", c.varz)

@@ -14,8 +14,12 @@
 //	GET  /live        the replies to commands when they change, as Server-Sent Events
 //	GET  /events      messages and keyspace events, likewise
 //	GET  /rank        the rank of a member of a sorted set, likewise
-//	GET  /stats       a sample of the server each second, after those of 15 minutes, likewise
+//	GET  /stats       a sample of the server each second, after those of up to 24 hours, likewise
 //	GET  /log         the slow log, latency events, ACL LOG and the log of the server, as JSON
+//	GET  /parameters  what the documents say of each parameter, as JSON
+//	GET  /blocked     the keys that each blocked client waits for, by its ID, as JSON
+//	POST /monitor     the commands of all clients for a time, as lines of JSON
+//	POST /backup      a copy of all data, as a file
 //	GET  /varz        INFO as JSON
 //	GET  /metrics     metrics for Prometheus, with the names of redis_exporter
 //	GET  /healthz     200 while the server answers, else 503; without a user
@@ -64,6 +68,14 @@
 // changed, at most rate times a second (1 by default, 20 at most). The rank and the score are null
 // while the member is not in the set.
 //
+// GET /stats streams the events history, an array of samples, and sample, one each second. With range=1h, 6h
+// or 24h the history has 360 samples of that time, and the events sample1h, sample6h or sample24h
+// follow each 10 seconds, minute or 4 minutes; otherwise it has those of the last 15 minutes. Rates are the means of a sample's
+// time, and percentiles those of its commands.
+//
+// POST /monitor streams the lines of MONITOR for as many seconds as the parameter seconds says, 10
+// by default and 60 at most, and for count lines, 1000 by default and 10 000 at most.
+//
 // A stream that ends for a reason has a last event named end with {"error": …, "reason": …}, where
 // the reason is one of
 //
@@ -95,7 +107,7 @@
 //
 // # Page
 //
-// The views are / (overview), /keys, /messages (events) and /prompt. The files in assets are one
+// The views are / (overview), /keys, /messages (events), /server and /prompt. The files in assets are one
 // template, one style sheet and ES modules without a library; all of it is under 250 KB.
 //
 //	app.js                 the views, the database, and the address of both
@@ -109,8 +121,17 @@
 //	formats.js             JSON, gzip, MessagePack, base64 and times as text
 //	transfer.js            values as files, and new keys of lines, JSON or such a file
 //	overview.js, plot.js   the state of the server; plots
-//	messages.js            messages and events
+//	messages.js            messages, events, and the commands of clients
+//	server.js              the parts of the view of the server, which follow
+//	clients.js, users.js   clients and what they wait for; users and what they may do
+//	parameters.js          parameters, their texts, and which differ from the default
+//	functions.js           libraries and their source; a form that runs functions and scripts
+//	hotkeys.js, backup.js  hot keys; the data file and a copy of it
 //	prompt.js              commands and their replies
+//	palette.js             one field that goes to views, keys and the prompt; the keyboard
+//
+// The parameters http-title and http-colour tell the pages of several servers apart. While the
+// server is away, the page keeps what it shows, says so, and asks /healthz each second.
 //
 // A byte of a key or a value reaches the page as a text node only. A change is a command that is
 // shown before it runs, in a transaction on the condition that the value is as it was shown: the
@@ -169,5 +190,6 @@
 //
 // Package server does not import this one. Without a Console nothing of it runs: commands
 // execute the same instructions as without the package. A Console reads INFO and LATENCY
-// HISTOGRAM each second, apart from the statistics; a sample of the 900 that it keeps has about 1 KB.
+// HISTOGRAM each second, apart from the statistics. It keeps 900 samples of a second and 1080 coarser
+// ones, each of about 1 KB: 2 MB after a day.
 package console

@@ -1,7 +1,7 @@
 // The clients of the server: CLIENT LIST as a table, which sorts, filters and ends connections.
 
 import { $, button, debounce, fill, h, scrolls } from './dom.js';
-import { every, run } from './api.js';
+import { every, run, stringField } from './api.js';
 import { bytes, count, duration, show } from './text.js';
 import { change } from './dialog.js';
 import { failed, tools } from './values.js';
@@ -35,6 +35,7 @@ const columns = [
 // state says what the flags mean. Of a client that waits, what for.
 function state(c) {
 	const names = [...c.flags].map((f) => flagNames[f]).filter(Boolean);
+	if (c.keys?.length) names[names.indexOf('waits')] = 'waits for ' + c.keys.map((key) => show(key, 60)).join(', ');
 	const subscriptions = ['sub', 'psub', 'ssub'].reduce((n, f) => n + number(f)(c), 0);
 	if (subscriptions) names.push('channels: ' + count(subscriptions));
 	if (number('watch')(c)) names.push('keys watched: ' + c.watch);
@@ -73,7 +74,9 @@ export function clients(box) {
 	};
 	const read = async () => {
 		try {
-			list = parse(await run('CLIENT', 'LIST'));
+			const [text, keys] = await Promise.all([run('CLIENT', 'LIST'), fetch('blocked').then((r) => (r.ok ? r.json() : {}))]);
+			list = parse(text);
+			for (const c of list) c.keys = keys[c.id]?.map(stringField);
 			draw();
 		} catch (e) {
 			if (!list.length) failed(out)(e);

@@ -102,3 +102,6 @@ export class Plot {
 		this.svg.setAttribute('aria-label', this.title + ': ' + said.map(([, name, v]) => name + ' ' + v).join(', '));
 	}
 }
+
+// axis labels the bars of a histogram: the value of the highest one, and the names of the first, the middle and the last.
+export const axis = (bars, high) => h('div', { class: 'axis' }, h('span', { class: 'high' }, high), [...new Set([0, bars.length >> 1, bars.length - 1])].map((i) => h('span', {}, bars[i]?.name)));

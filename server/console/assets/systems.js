@@ -3,6 +3,7 @@
 import { fill, h, scrolls } from './dom.js';
 import { CommandError, now, ok, pipeline } from './api.js';
 import { Bin, brief, count, duration, score as number, show } from './text.js';
+import { axis } from './plot.js';
 import { addButton, drain, endsOf, instant, outermost, readEnds, scored, unitOf } from './zset.js';
 import { byMember, failed, laneRow, names, table } from './values.js';
 
@@ -121,8 +122,7 @@ export function timeboxes(box, ctx) {
 				const bar = h('div', { class: best && b.m === best[0] ? 'best' : null, title: `${b.name}: ${number(b.s)}` });
 				bar.style.height = Math.max(1, (100 * b.s) / high) + '%';
 				return bar;
-			})),
-			boxes.length > 0 && h('div', { class: 'axis', role: 'presentation' }, [0, 0.5, 1].slice(0, boxes.length).map((f) => h('span', {}, boxes[Math.round(f * (boxes.length - 1))].name))),
+			})), axis(boxes, brief(high)),
 			scrolls('Boxes', table(['Box', 'Score', 'Expires'], boxes.slice(-100).reverse().map((b) => h('tr', {}, h('td', { class: 'value' }, b.name), h('td', { class: 'n' }, number(b.s)), h('td', { class: 'n muted' }, b.end > 0 ? duration(Math.max(0, b.end - now())) : 'never'))), 'Boxes, the latest first')));
 	};
 	fill(box, h('div', { class: 'pager' }, h('span', { class: 'muted' }, 'Members name boxes of time; scores count.', p.times ? [' Counts: ', h('code', {}, p.counts), ', boxes: ', h('code', {}, p.times)] : ''), h('span', { class: 'grow' }), addButton(ctx)), out);

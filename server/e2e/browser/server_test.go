@@ -48,7 +48,7 @@ func testClients(t *testing.T, open func(...string) *page) {
 	p.until("a client waits", func() bool { return p.srv.Stats().BlockedClients == 1 })
 	p.visit("server")
 	p.shows(".clients tbody", "worker")
-	p.shows(".clients tbody", "waits")
+	p.shows(".clients tbody", "waits for jobs:mail, jobs:sms")
 	p.fill("#server-part input[type=search]", "WORKER")
 	p.is(`document.querySelectorAll('.clients tbody tr').length === 1`)
 	p.fill("#server-part input[type=search]", "")

@@ -457,6 +457,7 @@ func testSystems(t *testing.T, open func(...string) *page) {
 	p.visit("keys?key=hits:/front&view=boxes")
 	p.shows("#detail .facts", "Boxes\n60")
 	p.is(`document.querySelectorAll('.boxes div').length === 60`)
+	p.is(`[...document.querySelectorAll('.axis span')].slice(1).map((e) => e.textContent).join() === '12:00:00,12:30:00,12:59:00'`)
 	p.picture("timeboxes")
 
 	p.srv.Must("ZADD", "due", "@now-3s", "account_1", "@now-1s", "account_8", "@now+1h", "account_4", "@now+300s", "account_6", "@now+500s", "account_3")
