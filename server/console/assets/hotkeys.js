@@ -23,7 +23,7 @@ export function hotKeys(box, go) {
 				h('span', { class: 'muted' }, active ? `Collecting for ${duration(collected['collection-duration-ms'])}.` : collected ? `Collected for ${duration(collected['collection-duration-ms'])}.` : 'Nothing is collected.'));
 			fill(out, collected && h('div', { class: 'columns' }, list('Processor time', collected['by-cpu-time-us'], micros, collected['all-commands-all-slots-us'] || collected['all-commands-selected-slots-us']), list('Bytes', collected['by-net-bytes'], bytes, collected['net-bytes-all-commands-all-slots'] || collected['net-bytes-all-commands-selected-slots'])));
 		} catch (e) {
-			failed(out)(e);
+			if (!out.firstChild) failed(out)(e);
 		}
 	};
 	fill(box, actions, out);

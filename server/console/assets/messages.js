@@ -126,7 +126,7 @@ function channels(on) {
 			fill(box, h('p', { class: 'muted' }, `${count(all.length)} channels with subscribers` + (all.length > list.length ? `, ${count(list.length)} are shown` : '') + (patterns > 0 ? `; ${count(patterns)} patterns` : '')),
 				list.length > 0 && scrolls('Channels', table(['Channel', 'Subscribers', ''], list.map((c, i) => h('tr', {}, h('td', { class: 'value' }, text(c, 200)), h('td', { class: 'n' }, count(Array.isArray(numbers[i]) ? numbers[i][1] : numbers[2 * i + 1])), tools(['Subscribe', () => add('channel', c)], ['Publish …', () => publish(c)]))), 'Channels')));
 		} catch (e) {
-			failed(box)(e);
+			if (!box.firstChild) failed(box)(e);
 		}
 	}, 2000) : null;
 }

@@ -67,20 +67,20 @@ export function hide() {
 function draw() {
 	if (document.hidden || !latest) return;
 	facts();
-	if (!samples.length) return;
+	const drawn = samples.length ? samples : [latest]; // the first one of a range is not there yet
 	// The commands with the most calls of the span have lines of their own. A line stays while its command does.
 	const sums = {};
-	for (const s of samples) for (const [name, n] of Object.entries(s.commands || {})) sums[name] = (sums[name] || 0) + n;
+	for (const s of drawn) for (const [name, n] of Object.entries(s.commands || {})) sums[name] = (sums[name] || 0) + n;
 	const next = Object.entries(sums).sort((a, b) => b[1] - a[1]).slice(0, commands).map(([n]) => n);
 	if (next.some((n) => !top.includes(n)) || next.length !== top.length) {
 		top = next;
 		plots[0].series = [{ name: 'all', value: (s) => s.ops }, ...top.map((name) => ({ name, value: (s) => s.commands?.[name] || 0 }))];
 	}
 	// A server that began just now is shown over the time that it has.
-	const age = latest.t - samples[0].t, short = range === ranges[0];
+	const age = latest.t - drawn[0].t, short = range === ranges[0];
 	const shown = short && age < 60000 ? 60000 : short && age < 300000 ? 300000 : range[3] * 1000;
-	for (const p of plots) p.set(samples, shown, latest.t);
-	plots[2].note.textContent = growth();
+	for (const p of plots) p.set(drawn, shown, latest.t);
+	plots[2].note.textContent = growth(drawn[0].memory);
 }
 
 function facts() {
@@ -102,9 +102,9 @@ function facts() {
 
 const covered = () => duration(Math.max(1000, Math.round((latest.t - samples[0].t) / 1000) * 1000));
 
-// growth says which kinds of memory grew or shrank most in the time of the samples.
-function growth() {
-	const a = samples[0].memory, b = latest.memory;
+// growth says which kinds of memory grew or shrank most since the first sample.
+function growth(a) {
+	const b = latest.memory;
 	const names = { dataset: 'data', clients: 'clients', replicas: 'replicas', scripts: 'scripts', functions: 'functions' };
 	const signed = (n) => (n < 0 ? '−' : '+') + bytes(Math.abs(n));
 	const changes = Object.entries(names).map(([k, name]) => [b[k] - a[k], name]).filter(([n]) => Math.abs(n) >= 1024).sort((x, y) => Math.abs(y[0]) - Math.abs(x[0])).slice(0, 2);
@@ -120,7 +120,7 @@ async function logs() {
 		slowLog(log);
 		notable(log);
 	} catch (e) {
-		fill($('#slow'), h('p', { class: 'error' }, e.message));
+		if (!(e instanceof TypeError)) fill($('#slow'), h('p', { class: 'error' }, e.message)); // otherwise the server is away
 	}
 }
 

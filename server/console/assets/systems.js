@@ -118,7 +118,7 @@ export function timeboxes(box, ctx) {
 		const boxes = list.map(([m, s], i) => ({ m, name: show(m, 80), s, end: ends[i] })).sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }));
 		const high = Math.max(1, ...boxes.map((b) => b.s)), sum = boxes.reduce((n, b) => n + b.s, 0), best = list[0];
 		fill(out, h('div', { class: 'facts' }, [['Boxes', count(all)], ['Sum', brief(sum)], ['Mean', boxes.length ? brief(sum / boxes.length) : '–'], ['Highest', best ? `${brief(best[1])} at ${show(best[0], 30)}` : '–']].map(([name, v]) => h('div', {}, h('small', {}, name), h('b', {}, v)))),
-			h('div', { class: 'boxes', role: 'img', 'aria-label': `${boxes.length} boxes, the highest has ${best ? best[1] : 0}` }, h('span', { class: 'top' }, brief(high)), boxes.map((b) => {
+			h('div', { class: 'boxes', role: 'img', 'aria-label': `${boxes.length} boxes, the highest has ${best ? best[1] : 0}` }, boxes.map((b) => {
 				const bar = h('div', { class: best && b.m === best[0] ? 'best' : null, title: `${b.name}: ${number(b.s)}` });
 				bar.style.height = Math.max(1, (100 * b.s) / high) + '%';
 				return bar;

@@ -37,7 +37,7 @@ function showAll(v) {
 export const tools = (...list) => h('td', { class: 'tools' }, list.map(([label, f, name]) => button(label, f, { class: 'small', 'aria-label': name })));
 
 export function table(head, rows, caption) {
-	return h('table', {}, h('caption', { class: 'visually-hidden' }, caption), h('thead', {}, h('tr', {}, head.map((t) => h('th', { scope: 'col', class: /^(#|Rank|Score|Expires|Consumers|Pending|Lag|Last ID|Idle|Inactive|Deliveries)$/.test(t) ? 'n' : null }, t || h('span', { class: 'visually-hidden' }, 'Actions'))))), h('tbody', {}, rows));
+	return h('table', {}, h('caption', { class: 'visually-hidden' }, caption), h('thead', {}, h('tr', {}, head.map((t) => h('th', { scope: 'col', class: /^(#|Rank|Score|Expires|Consumers|Pending|Lag|Last ID|Idle|Inactive|Deliveries|Time|Took|Subscribers|Processor time|Bytes|Share)$/.test(t) ? 'n' : null }, t || h('span', { class: 'visually-hidden' }, 'Actions'))))), h('tbody', {}, rows));
 }
 
 // laneRow is a row of a lane, whose columns are those of the other rows: a number, a name, a text, a bar, a note.
