@@ -73,6 +73,42 @@ func TestBackupDisabled(t *testing.T) {
 	}
 }
 
+// stuckWriter is a response whose client takes nothing until it is released.
+type stuckWriter struct {
+	*httptest.ResponseRecorder
+	begun, release chan struct{}
+}
+
+func (w *stuckWriter) Write(p []byte) (int, error) {
+	select {
+	case w.begun <- struct{}{}:
+	default:
+	}
+	<-w.release
+	return w.ResponseRecorder.Write(p)
+}
+
+// TestBackupsOneByOne refuses a second backup while one is sent.
+func TestBackupsOneByOne(t *testing.T) {
+	t.Parallel()
+	_, c := run(t, console.Options{}, nil)
+	w := &stuckWriter{httptest.NewRecorder(), make(chan struct{}, 1), make(chan struct{})}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.ServeHTTP(w, request(t, http.MethodPost, "/backup", ""))
+	}()
+	<-w.begun
+	if status, body := serve(c, request(t, http.MethodPost, "/backup", "")); status != http.StatusTooManyRequests {
+		t.Errorf("%d %.200s", status, body)
+	}
+	close(w.release)
+	<-ended
+	if status, body := serve(c, request(t, http.MethodPost, "/backup", "")); status != http.StatusOK {
+		t.Errorf("after the first one: %d %.200s", status, body)
+	}
+}
+
 // TestParameters gets the texts of the parameters, for users alone.
 func TestParameters(t *testing.T) {
 	t.Parallel()

@@ -201,6 +201,21 @@ func testBackup(t *testing.T, open func(...string) *page) {
 	p.shows("#dialog .command", "BGSAVE")
 	p.click("#dialog button", "Cancel")
 
+	// What INFO says of backups is shown, also of one that failed.
+	p.script(`(() => {
+		const ask = window.fetch;
+		window.fetch = async (...args) => {
+			const response = await ask(...args);
+			if (!String(args[1]?.body).includes('persistence')) return response;
+			const reply = await response.json();
+			reply.result.value += 'backup_last_time:1\r\nbackup_last_status:err\r\nbackup_last_file:/backups/one.db\r\nbackups_kept:3\r\n';
+			return new Response(JSON.stringify(reply));
+		};
+	})()`)
+	p.shows("#server-part .facts .bad", "Last backup")
+	p.shows("#server-part .facts", "the last one failed")
+	p.shows("#server-part .facts", "/backups/one.db")
+
 	folder := t.TempDir()
 	p.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: folder})
