@@ -6,13 +6,7 @@ import { count, show } from './text.js';
 import { change } from './dialog.js';
 import { failed } from './values.js';
 
-// amount returns a default such as 100mb as CONFIG GET writes it.
-const units = { k: 1000, kb: 1024, m: 1000 ** 2, mb: 1024 ** 2, g: 1000 ** 3, gb: 1024 ** 3 };
-const amount = (text) => String(text).toLowerCase().split(' ').map((word) => {
-	const m = /^(\d+)(kb?|mb?|gb?)$/.exec(word);
-	return m ? String(m[1] * units[m[2]]) : word;
-}).join(' ');
-const changed = (p) => p.value !== undefined && amount(p.value) !== amount(p.default);
+const changed = (p) => p.value !== p.default;
 
 let wanted = '', only = false;
 

@@ -257,7 +257,7 @@ func testChannels(t *testing.T, open func(...string) *page) {
 	p.shows("#live-notice", "1 subscribers have received it.")
 	p.visit("prompt")
 	p.keys("#line", "PSUBSCRIBE a*\n")
-	p.shows("#subs", "a*")
+	p.shows("#subs", "pattern")
 	p.is(`document.querySelector('#subs .livedot.on')`)
 	p.visit("prompt")
 	p.fill("#line", "multi\nsubscribe x")
@@ -357,7 +357,7 @@ func (p *page) press(key string) {
 func testPalette(t *testing.T, open func(...string) *page) {
 	p := open()
 	p.srv.Must("SET", "session:42", "x")
-	p.srv.Must("SET", "odd*<b>", "x")
+	p.srv.Must("MSET", "odd*<b>", "x", "odd:<b>", "x")
 	p.visit("")
 	p.press("k")
 	p.is(`document.querySelector('#palette').open`)
@@ -371,6 +371,9 @@ func testPalette(t *testing.T, open func(...string) *page) {
 	p.press("k")
 	p.keys("#palette-text", "d*<")
 	p.shows("#palette-list", "odd*<b>")
+	if strings.Contains(p.text("#palette-list"), "odd:<b>") {
+		t.Error("the text is a pattern")
+	}
 	p.fill("#palette-text", "ping")
 	p.click("#palette-list li", "Prompt")
 	p.is(`document.querySelector('#line').value === 'ping'`)
