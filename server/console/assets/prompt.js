@@ -285,7 +285,7 @@ export function tree(node, label) {
 	const values = node.type === 'map' ? items.map(([, v]) => v) : items;
 	if (n > 1 && values.every((v) => (width ? short(v) && v.value.length === width : leaf[v.type]))) {
 		children.classList.add(node.type === 'map' ? 'map' : 'grid', 'grid');
-		children.style.gridTemplateColumns = width ? `max-content repeat(${width}, minmax(0, max-content))` : 'max-content minmax(0, max-content) max-content';
+		children.style.gridTemplateColumns = width ? `max-content repeat(${width}, minmax(0, max-content))` : 'fit-content(45%) minmax(0, max-content) max-content';
 	}
 	let drawn = 0;
 	const more = () => {

@@ -293,6 +293,11 @@ func testColumns(t *testing.T, open func(...string) *page) {
 		p.is(fmt.Sprintf(`(() => { const all = [...document.querySelectorAll('.reply %s')].map((e) => Math.round(e.getBoundingClientRect().left)); return all.length > 1 && new Set(all).size === 1; })()`, one[1]))
 	}
 	p.shows(".replies article", "map of 2")
+	p.size(360, 740)
+	p.visit("prompt?line=config%20get%20max*")
+	p.click("#command button", "Run")
+	p.shows(".reply", "maxmemory-policy")
+	p.is(`[...document.querySelectorAll('.reply .v-bulk')].every((e) => e.getBoundingClientRect().height < 40)`) // in a line, not below each other
 }
 
 // testPlots checks that no label is cut, that a burst does not flatten the rest, and the ranges.
