@@ -68,10 +68,10 @@
 // changed, at most rate times a second (1 by default, 20 at most). The rank and the score are null
 // while the member is not in the set.
 //
-// GET /stats streams the events history, an array of samples, and sample, one each second. With range=1h, 6h
-// or 24h the history has 360 samples of that time, and the events sample1h, sample6h or sample24h
-// follow each 10 seconds, minute or 4 minutes; otherwise it has those of the last 15 minutes. Rates are the means of a sample's
-// time, and percentiles those of its commands.
+// GET /stats streams the events history, an array of samples, and sample, one each second. With
+// range=1h, 6h or 24h the history has 360 samples of that time, and the events sample1h, sample6h
+// or sample24h follow each 10 seconds, minute or 4 minutes; otherwise it has those of the last 15
+// minutes. Rates are the means of a sample's time, and percentiles those of its commands.
 //
 // POST /monitor streams the lines of MONITOR for as many seconds as the parameter seconds says, 10
 // by default and 60 at most, and for count lines, 1000 by default and 10 000 at most.
@@ -183,7 +183,11 @@
 // rebinding). An Origin header must match it, except that the pages of
 // [Options].Origins may read /events, /live and /rank. No request with the method GET changes data,
 // and only the content type application/json carries commands, which no form of another
-// site can send. Failed logins are in ACL LOG. A user may fail ten times from an address, and
+// site can send; /backup and /monitor are POST, so that no link of another site starts them. A
+// backup has the data of all databases, whatever the keys of its user: it needs the permission
+// for BGSAVE, because the server saves first, and for PSYNC, as a replica that copies all data
+// does. One is sent at a time, from a temporary file of its size. GET /blocked needs CLIENT LIST,
+// and POST /monitor MONITOR. Failed logins are in ACL LOG. A user may fail ten times from an address, and
 // then once in 6 seconds; a password that has worked from there passes meanwhile.
 //
 // # Cost
