@@ -26,6 +26,7 @@ func TestConcurrentUse(t *testing.T) {
 		{"GET", "/events?channel=c", ""}, {"GET", "/events?pattern=*", ""}, {"GET", "/events?key=z&state=1", ""}, {"GET", "/events?stats=1", ""},
 		{"GET", "/events?channel=c&user=u&password=p", ""},
 		{"GET", "/rank?key=z&member=a", ""}, {"GET", "/stats", ""}, {"GET", "/log", ""}, {"GET", "/varz", ""}, {"GET", "/metrics", ""},
+		{"GET", "/blocked", ""}, {"GET", "/parameters", ""}, {"POST", "/backup", ""},
 		{"GET", "/healthz", ""}, {"GET", "/readyz", ""}, {"GET", "/login", ""}, {"POST", "/login", "user=u&password=p"}, {"POST", "/logout", ""}, {"GET", "/", ""},
 	}
 	srv, c := run(t, console.Options{}, nil)

@@ -60,12 +60,16 @@ func TestLoginForm(t *testing.T) {
 func TestNoUser(t *testing.T) {
 	t.Parallel()
 	_, c := run(t, console.Options{}, map[string]string{"requirepass": "pw"})
-	for _, path := range []string{"/events?channel=a", "/rank?key=z&member=m", "/live?q=GET+k", "/stats", "/log", "/varz", "/metrics"} {
-		if status, got := serve(c, request(t, "GET", path, "")); status != 401 || !strings.Contains(got, "NOAUTH") {
+	for _, path := range []string{"/events?channel=a", "/rank?key=z&member=m", "/live?q=GET+k", "/stats", "/log", "/varz", "/metrics", "/parameters", "/blocked", "/backup", "/monitor"} {
+		method := "GET"
+		if path == "/backup" || path == "/monitor" {
+			method = "POST"
+		}
+		if status, got := serve(c, request(t, method, path, "")); status != 401 || !strings.Contains(got, "NOAUTH") {
 			t.Errorf("%s: %d %.200s", path, status, got)
 		}
 	}
-	for _, path := range []string{"/", "/keys", "/messages", "/prompt"} {
+	for _, path := range []string{"/", "/keys", "/messages", "/server", "/prompt"} {
 		r := request(t, "GET", path, "")
 		if status, _ := serve(c, r); status != http.StatusSeeOther {
 			t.Errorf("%s: %d", path, status)
