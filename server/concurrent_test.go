@@ -81,9 +81,14 @@ func methodCalls(dir string) map[string]func(ctx context.Context, srv *Server) {
 		"ServeTLS":   serve((*Server).ServeTLS),
 		"Shutdown":   func(ctx context.Context, srv *Server) { srv.Shutdown(ctx) },
 		"Signaled":   func(_ context.Context, srv *Server) { srv.Signaled(true) },
-		"Stats":      func(_ context.Context, srv *Server) { srv.Stats() },
-		"Subscribe":  func(ctx context.Context, srv *Server) { s, err := srv.Subscribe(ctx, "c"); subscribe(ctx, s, err) },
-		"TLSConfig":  func(_ context.Context, srv *Server) { srv.TLSConfig() },
+		"Simulation": func(_ context.Context, srv *Server) {
+			srv.Simulation().StopClock(false)
+			srv.Simulation().Release(ErrHang)
+			srv.Simulation().Intercept(func([][]byte) error { return nil })
+		},
+		"Stats":     func(_ context.Context, srv *Server) { srv.Stats() },
+		"Subscribe": func(ctx context.Context, srv *Server) { s, err := srv.Subscribe(ctx, "c"); subscribe(ctx, s, err) },
+		"TLSConfig": func(_ context.Context, srv *Server) { srv.TLSConfig() },
 		"Tx": func(ctx context.Context, srv *Server) {
 			srv.Tx(ctx, func(tx *Tx) error { _, err := tx.Do("PING"); return err })
 		},

@@ -33,7 +33,7 @@ func calledWithin(t *testing.T, srv *Server) {
 	for name, err := range map[string]error{
 		"Do": do, "DoMany": many, "Tx": srv.Tx(ctx, func(*Tx) error { return nil }), "Subscribe": subscribe, "Dialer": dial, "Keys": keys, "Save": srv.Save(ctx), "Close": srv.Close(), "Shutdown": srv.Shutdown(ctx),
 		"Check": srv.Check(), "Ready": srv.Ready(ctx), "Listening": srv.Listening(ctx), "ListenAndServe": srv.ListenAndServe(), "Signaled": srv.Signaled(false),
-		"BackupFile": srv.BackupFile(ctx, ""),
+		"BackupFile": srv.BackupFile(ctx, ""), "Simulation": srv.Simulation().StopClock(true),
 	} {
 		if !errors.Is(err, ErrWithin) {
 			t.Errorf("%s: %v", name, err)

@@ -55,6 +55,10 @@ type Options struct {
 	// Commands are commands of the program's own, beside those of the server.
 	Commands []Command
 
+	// Now is the time at which the clock of the server begins, for tests; the default is the time of
+	// the system.
+	Now time.Time
+
 	// Logger receives log records for the operator. The default discards them. Its
 	// handler may be called with locks of the server, and delays it: methods that wait for
 	// the server return ErrWithin in the handler.
@@ -122,7 +126,7 @@ func CheckConfig(o Options) error {
 
 // engine returns the options of the engine.
 func (o Options) engine() engine.Options {
-	return engine.Options{Config: o.Config, File: o.File, ConfigFile: o.ConfigFile, Logger: o.Logger, LogLevel: o.LogLevel}
+	return engine.Options{Config: o.Config, File: o.File, ConfigFile: o.ConfigFile, Now: o.Now, Logger: o.Logger, LogLevel: o.LogLevel}
 }
 
 // transport returns the options of the transport.

@@ -79,6 +79,9 @@ func (c *Call) Past(ms int64) bool { return ms <= c.Now() && !c.Engine.Keys.Reve
 // Rand returns the server's random source.
 func (c *Call) Rand() *rand.Rand { return c.Engine.Rand }
 
+// Seeded reports whether a test has set the seed of the random source.
+func (c *Call) Seeded() bool { return c.Engine.Seeded }
+
 // Instant returns the time of the turn in microseconds since 1970.
 func (c *Call) Instant() int64 { return c.Engine.Turn.Instant }
 

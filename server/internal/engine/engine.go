@@ -44,6 +44,7 @@ type Engine struct {
 	Table            *table
 	transaction      *Command // of Tx
 	checks           checks
+	intercepted      *interception                                              // nil unless a test has called Intercept
 	compileLibraries func(*Engine, *keyspace.Keyspace, LibraryLimits) Functions // see Parts
 
 	Config config.Settings
@@ -53,6 +54,7 @@ type Engine struct {
 	Keys       *keyspace.Keyspace
 	rdb        *rdb.Codec // see Codec
 	Rand       *mrand.Rand
+	Seeded     bool     // see Seed
 	Cluster    *Cluster // the slots of the node; nil without a cluster
 	prefetched uint64   // keeps the compiler from removing reads; see prefetchElements
 
@@ -128,6 +130,9 @@ type Options struct {
 	// LogLevel, if not nil, follows the parameter loglevel. Pass it to the handler
 	// of Logger.
 	LogLevel *slog.LevelVar
+
+	// Now is the time at which the clock begins; zero for that of the system.
+	Now time.Time
 
 	Machine Machine
 }
@@ -249,7 +254,10 @@ func configured(o Options, p Parts) (*Engine, error) {
 	if o.Machine.Clock != nil {
 		srv.Time.Read(*o.Machine.Clock)
 	}
-	srv.Identity.Start = srv.Time.Start()
+	if !o.Now.IsZero() {
+		srv.Time.Advance(o.Now.Sub(srv.Time.Start()))
+	}
+	srv.Identity.Start = srv.Time.Now()
 	srv.Turn.Scope.srv = srv
 	srv.Scripting.idle.L = &srv.Mu
 	srv.PubSub.encoded[1].SetVersion(3)

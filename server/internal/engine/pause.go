@@ -74,6 +74,12 @@ func (srv *Engine) Unpause() {
 	}
 	postponed := srv.Pauses.postponed
 	srv.Pauses.postponed = nil
+	srv.release(postponed)
+	srv.Pauses.forgotten = 0
+}
+
+// release makes the commands of sessions run at the end of the current turn.
+func (srv *Engine) release(postponed []*Session) {
 	for _, s := range postponed {
 		switch {
 		case s.Stall.postponed == nil: // the session has ended
@@ -83,7 +89,6 @@ func (srv *Engine) Unpause() {
 			srv.Pauses.released = append(srv.Pauses.released, s)
 		}
 	}
-	srv.Pauses.forgotten = 0
 }
 
 // effectsOf returns the flags of a command. For EXEC they include those of the
@@ -99,10 +104,15 @@ func (s *Session) effectsOf(cmd *Command, argv [][]byte) protocol.Flags {
 }
 
 func (srv *Engine) postpone(s *Session, argv [][]byte) {
+	s.holdBack(argv)
+	srv.Pauses.postponed = append(srv.Pauses.postponed, s)
+}
+
+// holdBack stalls the session with a command that runs later.
+func (s *Session) holdBack(argv [][]byte) {
 	s.Stall.postponed = protocol.CopyArgs(argv)
 	s.Stall.Stalled.Store(true)
-	srv.Pauses.postponed = append(srv.Pauses.postponed, s)
-	srv.Stats.BlockedClients++
+	s.Engine.Stats.BlockedClients++
 }
 
 // runReleased runs the commands that a pause has postponed, each in a commit scope

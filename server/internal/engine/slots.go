@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"net"
+	"strconv"
 	"strings"
 
 	"github.com/zsetd/zsetd/protocol"
@@ -16,6 +18,7 @@ type Cluster struct {
 	Slots        int                 // number of served slots
 	Epoch        int64               // of the node's configuration
 	CurrentEpoch int64
+	Others       []ClusterNode // of a simulated cluster
 }
 
 // ErrNoCluster is an error of cluster support.
@@ -74,6 +77,11 @@ func (cl *Cluster) join(slot int, cmd *Command, argv [][]byte) (int, string) {
 		case slot >= 0 && slot != k:
 			return ErrCrossSlot
 		case !cl.Served[k]:
+			for i := range cl.Others {
+				if n := &cl.Others[i]; n.Has(k) {
+					return "MOVED " + strconv.Itoa(k) + " " + net.JoinHostPort(n.Host, strconv.FormatInt(n.Port, 10))
+				}
+			}
 			return "CLUSTERDOWN Hash slot not served"
 		}
 		slot = k
@@ -90,7 +98,19 @@ func (cl *Cluster) join(slot int, cmd *Command, argv [][]byte) (int, string) {
 
 // Down reports whether the cluster serves no keys, because slots are missing.
 func (cl *Cluster) Down(c *config.Settings) bool {
-	return cl.Slots == 0 || cl.Slots < keyslot.Count && c.ClusterFullCoverage
+	slots := cl.Assignments()
+	return slots == 0 || slots < keyslot.Count && c.ClusterFullCoverage
+}
+
+// Assignments returns how many slots the nodes of the cluster have.
+func (cl *Cluster) Assignments() int {
+	n := cl.Slots
+	for _, other := range cl.Others {
+		for _, r := range other.Slots {
+			n += r[1] - r[0] + 1
+		}
+	}
+	return n
 }
 
 // NotClustered reports whether the server is not a cluster, and replies an error if

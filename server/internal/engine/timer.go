@@ -82,6 +82,10 @@ func (srv *Engine) setTimer() {
 		srv.Timers.timer.Stop()
 		return
 	}
+	if srv.Time.Still() && next > srv.Turn.Instant {
+		srv.Timers.timer.Stop() // Advance calls OnTimer
+		return
+	}
 	srv.Timers.timer.Reset(min(time.UnixMicro(next).Sub(srv.Clock()), maxTimerInterval))
 }
 

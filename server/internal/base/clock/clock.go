@@ -24,6 +24,7 @@ type Clock struct {
 
 	system     System
 	nextCheck  time.Duration // since start
+	before     *course       // of the clock when it stood still
 	suspended  time.Duration // total suspension of the machine at the last check
 	difference time.Duration // of the system clock from this one, likewise
 	steps      int64         // number of steps of the system clock
@@ -44,12 +45,17 @@ type course struct {
 	// The interval of the correction, both ends since start; until is 0 without one.
 	from, until time.Duration
 	back        bool
+
+	still bool // the clock stands at start plus ahead, see Stand; until is not 0
 }
 
 // at returns the clock's offset.
 func (c *course) at(elapsed time.Duration) time.Duration {
 	if c.until == 0 {
 		return c.ahead
+	}
+	if c.still {
+		return c.ahead - elapsed
 	}
 	d := (min(elapsed, c.until) - c.from) / Rate
 	if c.back {
@@ -114,6 +120,23 @@ func (c *Clock) elapsedTime(elapsed time.Duration) time.Duration {
 // that this makes from the system clock is not corrected. It may be called concurrently.
 func (c *Clock) Advance(d time.Duration) { c.offset.Add(int64(d)) }
 
+// Stand makes the clock stand still, for simulations, or run on from where it stands. The
+// difference that this makes from the system clock is not corrected.
+func (c *Clock) Stand(still bool) {
+	elapsed, way := time.Since(c.start), c.course.Load()
+	switch {
+	case still && !way.still:
+		c.before = way
+		c.course.Store(&course{ahead: elapsed + way.at(elapsed), until: 1, still: true})
+	case !still && way.still:
+		c.offset.Add(int64(way.ahead - elapsed - c.before.at(elapsed)))
+		c.course.Store(c.before)
+	}
+}
+
+// Still reports whether the clock stands still.
+func (c *Clock) Still() bool { return c.course.Load().still }
+
 // Due returns the time, and whether the system clock has to be checked now. Then the time
 // is invalid after the check.
 func (c *Clock) Due() (now time.Time, check bool) {
@@ -128,6 +151,9 @@ func (c *Clock) Check(follow bool) (found Change) {
 	elapsed := now.Sub(c.start)
 	c.nextCheck = elapsed + checkInterval
 	way := c.course.Load()
+	if way.still {
+		return found
+	}
 	if total, known := c.system.Suspended(); known && total-c.suspended >= checkInterval {
 		found.Suspended = total - c.suspended
 		c.suspended = total

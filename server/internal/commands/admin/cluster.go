@@ -313,16 +313,26 @@ func inCluster(rows []engine.Command) []engine.Command {
 	return rows
 }
 
-// node is the node's addresses as clients see them.
+// node is a node's addresses as clients see them, and its slots, as first and last ones.
 type node struct {
 	id, ip, hostname string
 	port, busPort    int64
 	tlsPort          int64 // 0 if it does not serve TLS
+	slots            [][2]int
+}
+
+// nodes returns this node, and the others of a simulated cluster.
+func nodes(srv *engine.Engine) []node {
+	list := []node{thisNode(srv)}
+	for _, n := range srv.Cluster.Others {
+		list = append(list, node{id: n.ID, ip: n.Host, port: n.Port, busPort: n.Port + 10000, slots: n.Slots})
+	}
+	return list
 }
 
 func thisNode(srv *engine.Engine) node {
 	c := &srv.Config
-	n := node{id: srv.Cluster.ID, ip: c.ClusterAnnounceIP, hostname: c.ClusterHostname, port: c.ClusterAnnouncePort, busPort: c.ClusterAnnounceBusPort}
+	n := node{slots: ranges(srv.Cluster), id: srv.Cluster.ID, ip: c.ClusterAnnounceIP, hostname: c.ClusterHostname, port: c.ClusterAnnouncePort, busPort: c.ClusterAnnounceBusPort}
 	port := c.Port
 	if served := srv.Transports.TCPPort.Load(); port != 0 && served != 0 {
 		port = served // a program may serve elsewhere than its configuration says
@@ -367,15 +377,14 @@ func ranges(cl *engine.Cluster) (list [][2]int) {
 	return list
 }
 
-// description returns the line of CLUSTER NODES.
-func description(srv *engine.Engine, s *engine.Session) string {
-	n := thisNode(srv)
+// description returns the line of CLUSTER NODES for a node.
+func description(n node, flags string, epoch int64, s *engine.Session) string {
 	line := fmt.Sprintf("%s %s:%d@%d", n.id, n.ip, n.portFor(s), n.busPort)
 	if n.hostname != "" {
 		line += "," + n.hostname
 	}
-	line += fmt.Sprintf(" myself,master - 0 0 %d connected", srv.Cluster.Epoch)
-	for _, r := range ranges(srv.Cluster) {
+	line += fmt.Sprintf(" %s - 0 0 %d connected", flags, epoch)
+	for _, r := range n.slots {
 		line += " " + strconv.Itoa(r[0])
 		if r[1] > r[0] {
 			line += "-" + strconv.Itoa(r[1])
@@ -385,42 +394,60 @@ func description(srv *engine.Engine, s *engine.Session) string {
 }
 
 func clusterSlots(c *engine.Call) {
-	n, kind := thisNode(c.Engine), c.Engine.Config.ClusterEndpoint
-	ranges := ranges(c.Engine.Cluster)
-	c.Reply.Array(len(ranges))
-	for _, r := range ranges {
-		c.Reply.Array(3)
-		c.Reply.Int(int64(r[0]))
-		c.Reply.Int(int64(r[1]))
-		c.Reply.Array(4)
-		switch {
-		case kind == config.EndpointUnknown:
-			c.Reply.Null()
-		case kind == config.EndpointIP:
-			c.Reply.BulkString(n.ip)
-		case n.hostname == "":
-			c.Reply.BulkString("?")
-		default:
-			c.Reply.BulkString(n.hostname)
-		}
-		c.Reply.Int(n.portFor(c.Session))
-		c.Reply.BulkString(n.id)
-		var more []string
-		if kind != config.EndpointIP {
-			more = append(more, "ip", n.ip)
-		}
-		if kind != config.EndpointHostname && n.hostname != "" {
-			more = append(more, "hostname", n.hostname)
-		}
-		c.Reply.Map(len(more) / 2)
-		for _, word := range more {
-			c.Reply.BulkString(word)
+	list, n := nodes(c.Engine), 0
+	for i := range list {
+		n += len(list[i].slots)
+	}
+	c.Reply.Array(n)
+	for i := range list {
+		for _, r := range list[i].slots {
+			c.Reply.Array(3)
+			c.Reply.Int(int64(r[0]))
+			c.Reply.Int(int64(r[1]))
+			replyNode(c, &list[i])
 		}
 	}
 }
 
+// replyNode appends a node as in CLUSTER SLOTS.
+func replyNode(c *engine.Call, n *node) {
+	kind := c.Engine.Config.ClusterEndpoint
+	c.Reply.Array(4)
+	switch {
+	case kind == config.EndpointUnknown:
+		c.Reply.Null()
+	case kind == config.EndpointIP:
+		c.Reply.BulkString(n.ip)
+	case n.hostname == "":
+		c.Reply.BulkString("?")
+	default:
+		c.Reply.BulkString(n.hostname)
+	}
+	c.Reply.Int(n.portFor(c.Session))
+	c.Reply.BulkString(n.id)
+	var more []string
+	if kind != config.EndpointIP {
+		more = append(more, "ip", n.ip)
+	}
+	if kind != config.EndpointHostname && n.hostname != "" {
+		more = append(more, "hostname", n.hostname)
+	}
+	c.Reply.Map(len(more) / 2)
+	for _, word := range more {
+		c.Reply.BulkString(word)
+	}
+}
+
 func clusterShards(c *engine.Call) {
-	n := thisNode(c.Engine)
+	list := nodes(c.Engine)
+	c.Reply.Array(len(list))
+	for i := range list {
+		replyShard(c, &list[i])
+	}
+}
+
+// replyShard appends a node and its slots as in CLUSTER SHARDS.
+func replyShard(c *engine.Call, n *node) {
 	endpoint := n.ip
 	switch c.Engine.Config.ClusterEndpoint {
 	case config.EndpointUnknown:
@@ -430,12 +457,10 @@ func clusterShards(c *engine.Call) {
 			endpoint = "?"
 		}
 	}
-	ranges := ranges(c.Engine.Cluster)
-	c.Reply.Array(1)
 	c.Reply.Map(2)
 	c.Reply.BulkString("slots")
-	c.Reply.Array(2 * len(ranges))
-	for _, r := range ranges {
+	c.Reply.Array(2 * len(n.slots))
+	for _, r := range n.slots {
 		c.Reply.Int(int64(r[0]))
 		c.Reply.Int(int64(r[1]))
 	}
@@ -478,21 +503,32 @@ func clusterShards(c *engine.Call) {
 
 func clusterInfo(c *engine.Call) {
 	cl := c.Engine.Cluster
-	state, size := "ok", 1
+	state, slots, known := "ok", cl.Assignments(), 1+len(cl.Others)
+	size := known
 	if cl.Down(&c.Engine.Config) {
 		state = "fail"
 	}
-	if cl.Slots == 0 {
+	if slots == 0 {
 		size = 0
 	}
 	c.Reply.Verbatim("txt", fmt.Sprintf("cluster_state:%s\r\ncluster_slots_assigned:%d\r\ncluster_slots_ok:%d\r\n"+
-		"cluster_slots_pfail:0\r\ncluster_slots_fail:0\r\ncluster_known_nodes:1\r\ncluster_size:%d\r\n"+
+		"cluster_slots_pfail:0\r\ncluster_slots_fail:0\r\ncluster_known_nodes:%d\r\ncluster_size:%d\r\n"+
 		"cluster_current_epoch:%d\r\ncluster_my_epoch:%d\r\ncluster_stats_messages_sent:0\r\n"+
 		"cluster_stats_messages_received:0\r\ntotal_cluster_links_buffer_limit_exceeded:0\r\n",
-		state, cl.Slots, cl.Slots, size, cl.CurrentEpoch, cl.Epoch))
+		state, slots, slots, known, size, cl.CurrentEpoch, cl.Epoch))
 }
 
-func clusterNodes(c *engine.Call) { c.Reply.Verbatim("txt", description(c.Engine, c.Session)+"\n") }
+func clusterNodes(c *engine.Call) {
+	text := ""
+	for i, n := range nodes(c.Engine) {
+		flags, epoch := "myself,master", c.Engine.Cluster.Epoch
+		if i > 0 {
+			flags, epoch = "master", 0
+		}
+		text += description(n, flags, epoch, c.Session) + "\n"
+	}
+	c.Reply.Verbatim("txt", text)
+}
 
 func clusterMyid(c *engine.Call) { c.Reply.BulkString(c.Engine.Cluster.ID) }
 

@@ -454,7 +454,7 @@ func hrandfield(c *engine.Call) {
 		c.Reply.Array(0)
 		return
 	case single:
-		field, _ := h.Random(c.Rand())
+		field := randomField(c, h)
 		c.Reply.BulkString(field)
 		return
 	case n < -maxRepeats:
@@ -481,11 +481,12 @@ func hrandfield(c *engine.Call) {
 		c.Reply.Array(int(length))
 	}
 	if n > 0 {
-		h.RandomDistinct(c.Rand(), int(length), one)
+		sampleFields(c, h, int(length), one)
 		return
 	}
+	draw := randomFields(c, h)
 	for range length {
-		if one(h.Random(c.Rand())); w.tooLong() {
+		if one(draw()); w.tooLong() {
 			return
 		}
 	}

@@ -528,7 +528,7 @@ func replyKeys(c *engine.Call, cursor string, keys []string) {
 
 func randomkey(c *engine.Call) {
 	defer leaveExpired(c)()
-	e := c.DB.Random(c.Rand())
+	e := randomKey(c)
 	if e == nil && c.Paused() && c.DB.Len() == c.DB.Volatile() {
 		e = c.DB.AnyKey(c.Rand(), false) // as in Redis, which removes no expired keys meanwhile
 	}

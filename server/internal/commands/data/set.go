@@ -538,7 +538,7 @@ func spop(c *engine.Call) {
 	case s == nil || count == 0:
 		c.Reply.Set(0)
 	case single:
-		m := s.Random(c.Rand())
+		m := randomMember(c, s)
 		replyMember(c.Reply, m)
 		touchedMember(c, m)
 		d.remove(m)
@@ -554,7 +554,7 @@ func spop(c *engine.Call) {
 		c.Drop(key)
 	default:
 		c.Reply.Set(int(count))
-		d.unpack().Pop(c.Rand(), int(count), func(m keyspace.Member) {
+		popMembers(c, d, int(count), func(m keyspace.Member) {
 			replyMember(c.Reply, m)
 			touchedMember(c, m)
 		})
@@ -584,21 +584,22 @@ func srandmember(c *engine.Call) {
 	case s == nil:
 		c.Reply.Array(0)
 	case single:
-		replyMember(c.Reply, s.Random(c.Rand()))
+		replyMember(c.Reply, randomMember(c, s))
 	case count < -maxRepeats:
 		c.Reply.Error("ERR value is out of range")
 	case count < 0:
 		w := parseRepeatLimit(c)
 		c.Reply.Array(int(-count))
+		draw := randomMembers(c, s)
 		for range -count {
-			if replyMember(c.Reply, s.Random(c.Rand())); w.tooLong() {
+			if replyMember(c.Reply, draw()); w.tooLong() {
 				return
 			}
 		}
 	default:
 		n := int(min(count, int64(s.Len())))
 		c.Reply.Array(n)
-		for m := range s.Sample(c.Rand(), n) {
+		for m := range sampleMembers(c, s, n) {
 			replyMember(c.Reply, m)
 		}
 	}

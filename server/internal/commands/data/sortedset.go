@@ -583,14 +583,13 @@ func zrandmember(c *engine.Call) {
 	case one && s == nil:
 		c.Reply.Null()
 	case one:
-		e, _ := s.Random(c.Rand())
-		c.Reply.BulkString(e.Member)
+		c.Reply.BulkString(randomElement(c, s).Member)
 	case s == nil:
 		c.Reply.Array(0)
 	case count < 0:
 		w := parseRepeatLimit(c)
 		zelements(c, int(-count), withScores)
-		for member, score := range s.RandomRepeat(c.Rand(), int(-count)) {
+		for member, score := range randomElements(c, s, int(-count)) {
 			zelement(c, member, score, withScores)
 			if w.tooLong() {
 				return
