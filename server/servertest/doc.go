@@ -17,7 +17,8 @@
 // # Time
 //
 // The clock of the server runs, and the test can move it with Advance and
-// [Server.SetTime]: keys expire and blocked clients time out without delay.
+// [Server.SetTime]: keys expire and blocked clients time out without delay. After
+// [Server.StopClock] it stands still, and moves only so.
 //
 // A script runs at one instant. The time of TIME moves in it once it has run for longer
 // than busy-reply-threshold, as in Redis; deadlines and stream IDs stand still.
@@ -34,4 +35,12 @@
 //		time.Sleep(2 * time.Hour)
 //		if srv.Must("GET", "session") != nil { ... }
 //	})
+//
+// # Faults
+//
+// [Server.Inject] makes commands of clients fail, hang, or lose their connection, for a number of
+// calls. [Server.Stop] and [Server.Start] are a restart at the same address, with the data, and
+// [Server.StartEmpty] is one without. [Server.TLS] is an address with a certificate.
+// [RunCluster] starts several nodes, which reply MOVED. [Server.Seed] makes random
+// commands repeatable, and [Server.State] is the data as text, for the message of a test.
 package servertest
