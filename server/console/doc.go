@@ -21,7 +21,7 @@
 //	POST /monitor     the commands of all clients for a time, as lines of JSON
 //	POST /backup      a copy of all data, as a file
 //	GET  /varz        INFO as JSON
-//	GET  /metrics     metrics for Prometheus, with the names of redis_exporter
+//	GET  /metrics     metrics for Prometheus, with the names of redis_exporter; see Metrics
 //	GET  /healthz     200 while the server answers, else 503; without a user
 //	GET  /readyz      200 while it has its data, accepts writes, and follows its primary
 //	POST /login       user and password to a session cookie; POST /logout ends it
@@ -95,6 +95,17 @@
 // changes and stream has a connection of its own, of about 40 KB, however many viewers with one
 // user it has. The parameters http-streams-per-address and http-streams-per-user bound the
 // streams; above them, and above maxclients, a request is refused.
+//
+// # Metrics
+//
+// GET /metrics has a row of chosen keys with the parameters of redis_exporter: check-keys and
+// check-single-keys for their size, memory and number, check-streams and check-single-streams for
+// streams, their groups and consumers. They are keys or patterns, separated by commas; db3=key is
+// one of database 3, and single means no pattern. The user needs SCAN and the permissions to read the
+// keys. A request has 100 keys and 100 streams at most, with 100 groups of 100 consumers each, and
+// a pattern looks at 100 000 keys at most.
+//
+// In the folder prometheus are a dashboard for Grafana, and rules of alerts with their tests.
 //
 // # Signed links
 //

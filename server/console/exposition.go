@@ -102,11 +102,51 @@ func number(f float64) string {
 }
 
 // process adds the metrics of the Go runtime and of the process, with the names of Prometheus's
-// own libraries.
+// own libraries. The library writes neither their help nor their types.
 func (e *exposition) process() {
 	b := new(bytes.Buffer)
 	metrics.WriteGoMetrics(b)
 	metrics.WriteProcMetrics(b)
 	metrics.WriteFDMetrics(b)
-	e.order = append(e.order, b)
+	kinds := map[string]string{} // of histograms and summaries
+	for line := range strings.Lines(b.String()) {
+		sample, _, _ := strings.Cut(line, " ")
+		name, _, _ := strings.Cut(sample, "{")
+		kind := "gauge"
+		switch base, is := strings.CutSuffix(name, "_bucket"); {
+		case is:
+			name, kind = base, "histogram"
+		case strings.Contains(sample, "{quantile="):
+			kind = "summary"
+		case strings.HasSuffix(name, "_total"):
+			kind = "counter"
+		case strings.HasSuffix(name, "_count"):
+			kind = "untyped"
+		}
+		for _, suffix := range []string{"_sum", "_count"} {
+			if base, is := strings.CutSuffix(name, suffix); is && kinds[base] != "" {
+				name, kind = base, kinds[base]
+			}
+		}
+		if kind == "histogram" || kind == "summary" {
+			kinds[name] = kind
+		}
+		e.metric(name, processHelp(name), kind).WriteString(line)
+	}
+}
+
+// processHelp returns where a metric of the runtime or the process comes from.
+func processHelp(name string) string {
+	for _, h := range []struct{ prefix, help string }{
+		{"go_memstats_", "The field of runtime.MemStats of this name."},
+		{"go_info", "The version of Go and the platform."},
+		{"go_", "State of the Go runtime, as in packages runtime and runtime/metrics."},
+		{"process_io_", "Input and output of the process, as in /proc/self/io."},
+		{"process_pressure_", "Time that processes have waited for a resource, as in /proc/pressure or that of the control group."},
+	} {
+		if strings.HasPrefix(name, h.prefix) {
+			return h.help
+		}
+	}
+	return "State of the process, as in /proc/self."
 }

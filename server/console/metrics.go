@@ -13,7 +13,9 @@ import (
 // metrics serves GET /metrics: the text format of Prometheus, with the names that
 // redis_exporter gives to the same facts, so that its dashboards and alerts work. The names of
 // other facts begin with zsetd_. The user needs INFO; without CONFIG, LATENCY or SLOWLOG their
-// metrics are absent.
+// metrics are absent. With parameters it has rows of single keys: see selected.go. promtool complains of
+// names of redis_exporter that end with a unit or without _total: they are kept, because
+// its dashboards use them.
 func (c *Console) metrics(w http.ResponseWriter, r *http.Request) {
 	nc, _, err := c.open(r)
 	if err != nil {
@@ -46,6 +48,10 @@ func (c *Console) metrics(w http.ResponseWriter, r *http.Request) {
 		if m, _ := reply.(protocol.Map); len(m) == 1 {
 			e.limits, _ = m[0].Value.(string)
 		}
+	}
+	if err := e.collectSelected(nc, r.URL.Query()); err != nil {
+		c.refuseSource(w, r, err)
+		return
 	}
 	e.duration = time.Since(begin)
 	e.collect()
@@ -124,6 +130,8 @@ func (e *reading) collect() {
 	for _, f := range in.section("Errorstats") {
 		e.counter("redis_errors_total", "Error replies, by their first word.", part(f.value, "count"), "err", strings.TrimPrefix(f.name, "errorstat_"))
 	}
+	e.counter("zsetd_apart_commands_total", "Commands of programs that show the state of the server, such as the page of the console, which other counters leave out.", in.number("apart_commands_processed"))
+	e.counter("zsetd_apart_error_replies_total", "Error replies to these commands.", in.number("apart_error_replies"))
 	e.collectLatency()
 	e.collectReplication()
 	e.collectLimits()

@@ -34,6 +34,10 @@ func TestMetricNames(t *testing.T) {
 	srv.Do(t.Context(), "INCR", "k")
 	srv.Must("CONFIG", "SET", "latency-monitor-threshold", "1", "appendonly", "yes")
 	srv.Must("DEBUG", "SLEEP", "0.01")
+	srv.Must("SET", "n", "12.5")
+	srv.Must("XADD", "x", "5000-1", "f", "v")
+	srv.Must("XGROUP", "CREATE", "x", "g", "0")
+	srv.Must("XREADGROUP", "GROUP", "g", "ann", "STREAMS", "x", ">")
 	other, c2 := run(t, console.Options{}, map[string]string{"repl-diskless-sync-delay": "0"})
 	_, port, _ := net.SplitHostPort(srv.Addr())
 	other.Must("REPLICAOF", "127.0.0.1", port)
@@ -42,7 +46,7 @@ func TestMetricNames(t *testing.T) {
 		return strings.Contains(text, "\nslave0:")
 	})
 	_, replica := serve(c2, request(t, "GET", "/metrics", ""))
-	status, text := serve(c, request(t, "GET", "/metrics", ""))
+	status, text := serve(c, request(t, "GET", "/metrics?check-keys=n,none,x&check-streams=*", ""))
 	if status != 200 {
 		t.Fatalf("status %d: %s", status, text)
 	}
@@ -75,7 +79,7 @@ func TestMetricNames(t *testing.T) {
 		t.Errorf("only %d names", n)
 	}
 	for _, want := range []string{
-		`redis_db_keys{db="db0"} 1`, `redis_db_keys_expiring{db="db0"} 1`, `redis_commands_total{cmd="set"} 1`,
+		`redis_db_keys{db="db0"} 3`, `redis_db_keys_expiring{db="db0"} 1`, `redis_commands_total{cmd="set"} 2`,
 		`redis_commands_failed_calls_total{cmd="incr"} 1`, `redis_errors_total{err="ERR"} 1`, `redis_commands_latencies_usec_count{cmd="get"} 1`,
 		`redis_keyspace_misses_total 1`, `redis_rdb_last_bgsave_status 1`, `redis_slowlog_length`, "\ngo_goroutines ", `zsetd_expire_lag_seconds{quantile="0.99"}`,
 		`redis_config_client_output_buffer_limit_bytes{class="pubsub",limit="hard"} 3.3554432e+07`, `redis_latency_spike_last{event_name="command"}`,
@@ -84,6 +88,49 @@ func TestMetricNames(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s", want)
 		}
+	}
+}
+
+// TestMetricsSelected checks the rows of keys that a request names, and their bounds.
+func TestMetricsSelected(t *testing.T) {
+	t.Parallel()
+	srv, c := run(t, console.Options{}, map[string]string{"user": "ann on >secret ~* +@all -scan"})
+	srv.Must("SET", "n", "12.5")
+	srv.Must("SET", "text", "abc")
+	srv.Must("ZADD", "board", 1, "a", 2, "b")
+	srv.Must("XADD", "x", "5000-1", "f", "v")
+	srv.Must("XADD", "x", "6000-0", "f", "v")
+	srv.Must("XGROUP", "CREATE", "x", "g", "0")
+	srv.Must("XREADGROUP", "GROUP", "g", "ann", "COUNT", 1, "STREAMS", "x", ">")
+	for i := range 150 {
+		srv.Must("SET", "many:"+strconv.Itoa(i), i)
+	}
+	srv.Must("MOVE", "board", 3)
+	_, text := serve(c, request(t, "GET", "/metrics?check-keys=n,text,none,x,db3=b*&check-single-streams=x,n", ""))
+	for _, want := range []string{
+		`redis_key_size{db="db0",key="n"} 4`, `redis_key_value{db="db0",key="n"} 12.5`, `redis_key_size{db="db0",key="text"} 3`,
+		`redis_key_size{db="db3",key="board"} 2`, `redis_key_memory_usage_bytes{db="db3",key="board"} `, `redis_key_size{db="db0",key="x"} 2`,
+		`redis_stream_length{db="db0",stream="x"} 2`, `redis_stream_first_entry_id{db="db0",stream="x"} 5000`, `redis_stream_last_generated_id{db="db0",stream="x"} 6000`,
+		`redis_stream_group_lag{db="db0",stream="x",group="g"} 1`, `redis_stream_group_messages_pending{db="db0",stream="x",group="g"} 1`,
+		`redis_stream_group_consumer_messages_pending{db="db0",stream="x",group="g",consumer="ann"} 1`,
+	} {
+		if !strings.Contains(text, "\n"+want) {
+			t.Errorf("no %s", want)
+		}
+	}
+	for _, not := range []string{`key="none"`, `redis_key_value{db="db0",key="text"}`, `stream="n"`} {
+		if strings.Contains(text, not) {
+			t.Errorf("there is %s", not)
+		}
+	}
+	_, text = serve(c, request(t, "GET", "/metrics?check-keys=many:*&check-single-keys=n", ""))
+	if n := strings.Count(text, "\nredis_key_size{"); n != 100 || !strings.Contains(text, `redis_key_size{db="db0",key="n"}`) {
+		t.Errorf("%d rows of keys", n)
+	}
+	r := request(t, "GET", "/metrics?check-keys=many:*", "")
+	r.Header.Set("Authorization", "Bearer ann:secret")
+	if status, got := serve(c, r); status != http.StatusForbidden || !strings.Contains(got, "NOPERM") {
+		t.Errorf("without SCAN: %d %.200s", status, got)
 	}
 }
 
