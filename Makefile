@@ -47,10 +47,11 @@ check: ## run the core tests, which install nothing: sorted set, values, file, p
 	@$(GO) test ./server -run '^(TestTranscripts|TestDo[A-Z].*|Test.*Document|Example.*)$$'
 
 test: summary = --hide-summary=skipped
-test: ## run all tests, and list why some were skipped; first install redis-server, clients of other languages and Chromium, where apt (as root) and npm can
+test: ## run all tests, and list why some were skipped; first install redis-server, clients of other languages, Chromium and promtool, where apt (as root) and npm can
 	@.ci/redis
 	@.ci/clients
 	@.ci/chromium
+	@.ci/promtool
 	@rm -rf bin/tests && mkdir -p bin/tests
 	$(call each,GOTESTSUM_JSONFILE="$(CURDIR)/bin/tests/module-$$(basename $$dir).json" $(gotest) -timeout 40m ./...,cd server/e2e && $(GO) run ./skips ../../bin/tests/module-*.json;)
 
@@ -115,6 +116,7 @@ mutate: ## plant N=50 faults in the code, one at a time, and list those that no 
 	@.ci/redis
 	@.ci/clients
 	@.ci/chromium
+	@.ci/promtool
 	@mkdir -p bin
 	eval "$$(.ci/judges)" && cd server/e2e && $(GO) run ./mutate -root ../.. -dir "$${XDG_CACHE_HOME:-$$HOME/.cache}/zsetd-mutate" -places ../../bin/mutate.txt \
 		-n $(or $(N),50) -seed $(or $(SEED),0) $(if $(PACKAGE),-package '$(PACKAGE)') $(if $(TESTS),-tests '$(TESTS)')
