@@ -130,6 +130,14 @@ func (e *reading) collect() {
 	for _, f := range in.section("Errorstats") {
 		e.counter("redis_errors_total", "Error replies, by their first word.", part(f.value, "count"), "err", strings.TrimPrefix(f.name, "errorstat_"))
 	}
+	e.gauge("zsetd_backup_last_timestamp_seconds", "Time of the last backup of backup-every, in seconds since 1970; 0 without one.", in.number("backup_last_time"))
+	e.gauge("zsetd_backup_last_duration_seconds", "Time that the last backup took.", in.number("backup_last_duration_sec"))
+	failed := 0.0
+	if in.values["backup_last_status"] == "err" {
+		failed = 1
+	}
+	e.gauge("zsetd_backup_failed", "Whether the last backup has failed.", failed)
+	e.gauge("zsetd_backups_kept", "Backups in backup-dir.", in.number("backups_kept"))
 	e.counter("zsetd_apart_commands_total", "Commands of programs that show the state of the server, such as the page of the console, which other counters leave out.", in.number("apart_commands_processed"))
 	e.counter("zsetd_apart_error_replies_total", "Error replies to these commands.", in.number("apart_error_replies"))
 	e.collectLatency()

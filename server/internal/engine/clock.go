@@ -66,8 +66,10 @@ func (srv *Engine) shiftDeadlines(d time.Duration) {
 	if srv.Pauses.Until != 0 {
 		srv.Pauses.Until += ms
 	}
-	if srv.Timers.nextIdle != 0 {
-		srv.Timers.nextIdle += ms
+	for _, at := range []*int64{&srv.Timers.nextIdle, &srv.Backups.next} {
+		if *at != 0 {
+			*at += ms
+		}
 	}
 	shift := func(t *time.Time) {
 		if !t.IsZero() {

@@ -118,6 +118,7 @@ func (srv *Engine) applyConfig() {
 		srv.Timers.nextIdle = 1 // at once
 	}
 	srv.applyForwarding()
+	srv.applyBackups()
 }
 
 // Reconfigure replaces the values of the parameters by next and applies them, as CONFIG

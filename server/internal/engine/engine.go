@@ -59,6 +59,7 @@ type Engine struct {
 	prefetched uint64   // keeps the compiler from removing reads; see prefetchElements
 
 	Keeper   *persist.Keeper
+	Backups  backups
 	withheld []*Session // their replies wait for a checkpoint
 
 	Replication Replication
@@ -195,6 +196,9 @@ func New(o Options, p Parts) (*Engine, error) {
 		return nil, err
 	}
 	srv.Replication.Start()
+	if srv.Config.BackupEvery != 0 {
+		srv.OnTimer()
+	}
 	return srv, nil
 }
 

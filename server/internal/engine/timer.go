@@ -61,6 +61,9 @@ func (srv *Engine) setTimer() {
 	if srv.Timers.nextIdle != 0 && !srv.Timers.CronPaused {
 		next = min(next, srv.Timers.nextIdle)
 	}
+	if srv.Backups.next != 0 {
+		next = min(next, srv.Backups.next)
+	}
 	if next != math.MaxInt64 {
 		next = min(next, score.MaxInstant/1000) * 1000 // in microseconds, at most the last representable instant
 	}
@@ -141,6 +144,9 @@ func (srv *Engine) runTimer() {
 	}
 	if srv.Timers.nextIdle != 0 && !srv.Timers.CronPaused && srv.Timers.nextIdle <= srv.Keys.Now() {
 		srv.closeIdle()
+	}
+	if srv.Backups.next != 0 && srv.Backups.next <= srv.Keys.Now() {
+		srv.beginBackup()
 	}
 }
 

@@ -190,6 +190,16 @@ func infoPersistence(srv *engine.Engine, t *metrics.Text) {
 	t.Zeros("aof_rewrites_consecutive_failures")
 	t.Field("aof_last_write_status", status)
 	t.Zeros("aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size")
+	last := srv.Backups.Last
+	t.Int("backup_last_time", max(0, last.At.Unix()))
+	backup := "ok"
+	if last.Failed {
+		backup = "err"
+	}
+	t.Field("backup_last_status", backup)
+	t.Field("backup_last_file", last.File)
+	t.Int("backup_last_duration_sec", int64(last.Took/time.Second))
+	t.Int("backups_kept", int64(last.Kept))
 	if srv.Config.Appendonly { // the file has bases, and a journal of the changes since, but for the latest
 		t.Int("aof_current_size", k.Stats.Bases+k.Stats.Journal+int64(srv.Keys.Recorded()))
 		t.Int("aof_base_size", k.Stats.Bases)

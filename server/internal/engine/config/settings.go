@@ -39,6 +39,10 @@ type Settings struct {
 	Dir                 string
 	Dbfilename          string
 	StopWrites          bool
+	BackupEvery         int64 // seconds; 0: no backups
+	BackupKeep          int64
+	BackupDir           string
+	BackupHook          string
 	Appendonly          bool
 	Appendfsync         string
 	RewritePercentage   int64

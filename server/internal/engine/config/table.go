@@ -253,5 +253,5 @@ func Parameters() []Parameter {
 			about("Seconds for which a new stream keeps the identifiers that producers give to entries. XCFGSET changes it for one stream."),
 		number("stream-idmp-maxsize", 100, 1, 10_000, func(c *Settings) *int64 { return &c.StreamIDMPMaxsize }).
 			about("Maximum number of identifiers that a new stream keeps of each producer. XCFGSET changes it for one stream."),
-	}, httpParameters(), tlsConfigParameters(), keptParameters())
+	}, backupParameters(), httpParameters(), tlsConfigParameters(), keptParameters())
 }
