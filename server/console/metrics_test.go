@@ -81,7 +81,7 @@ func TestMetricNames(t *testing.T) {
 	for _, want := range []string{
 		`redis_db_keys{db="db0"} 3`, `redis_db_keys_expiring{db="db0"} 1`, `redis_commands_total{cmd="set"} 2`,
 		`redis_commands_failed_calls_total{cmd="incr"} 1`, `redis_errors_total{err="ERR"} 1`, `redis_commands_latencies_usec_count{cmd="get"} 1`,
-		`redis_keyspace_misses_total 1`, `redis_rdb_last_bgsave_status 1`, `redis_slowlog_length`, "\ngo_goroutines ", `zsetd_expire_lag_seconds{quantile="0.99"}`,
+		`redis_keyspace_misses_total 1`, `redis_rdb_last_bgsave_status 1`, `zsetd_backup_failed 0`, `zsetd_backups_kept 0`, `redis_slowlog_length`, "\ngo_goroutines ", `zsetd_expire_lag_seconds{quantile="0.99"}`,
 		`redis_config_client_output_buffer_limit_bytes{class="pubsub",limit="hard"} 3.3554432e+07`, `redis_latency_spike_last{event_name="command"}`,
 		`zsetd_expire_lag_duration_seconds_bucket{le="+Inf"} 0`, `zsetd_checkpoint_duration_seconds_bucket{le="0.001"} 0`, `go_gc_pauses_seconds_bucket{le="+Inf"}`,
 	} {
