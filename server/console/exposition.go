@@ -102,7 +102,8 @@ func number(f float64) string {
 }
 
 // process adds the metrics of the Go runtime and of the process, with the names of Prometheus's
-// own libraries. The library writes neither their help nor their types.
+// own libraries. The library writes neither their help nor their types, nor
+// the counts of histograms.
 func (e *exposition) process() {
 	b := new(bytes.Buffer)
 	metrics.WriteGoMetrics(b)
@@ -131,7 +132,11 @@ func (e *exposition) process() {
 		if kind == "histogram" || kind == "summary" {
 			kinds[name] = kind
 		}
-		e.metric(name, processHelp(name), kind).WriteString(line)
+		to := e.metric(name, processHelp(name), kind)
+		to.WriteString(line)
+		if count, last := strings.CutPrefix(line, name+`_bucket{le="+Inf"} `); last && kind == "histogram" {
+			to.WriteString(name + "_count " + count)
+		}
 	}
 }
 
