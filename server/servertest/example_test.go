@@ -23,7 +23,7 @@ func ExampleRun() {
 }
 
 func ExampleServer_Inject() {
-	// A test of a program that must survive an answer of which it does not know whether it was one.
+	// A test of a program that must count an order once, although the reply is lost.
 	_ = func(t *testing.T) {
 		srv := servertest.Run(t)
 		heal := srv.Inject(servertest.Fault{Commands: []string{"INCR"}, Calls: 1, Lose: true})

@@ -30,8 +30,8 @@ type Fault struct {
 	// Drop closes the connection, and the command does not run.
 	Drop bool
 
-	// Lose closes the connection after the command has run, before the reply: the client cannot
-	// know whether it has run.
+	// Lose closes the connection after the command has run, before the reply. The client does not
+	// learn whether it has run.
 	Lose bool
 }
 

@@ -164,8 +164,7 @@ func (s *Server) listen(at *listening) {
 	})
 }
 
-// Stop stops the server as a crash of the machine does not: it keeps its data for [Server.Start], and
-// closes all connections. Clients cannot connect, and Do returns [server.ErrServerClosed].
+// Stop stops the server, keeps its data for [Server.Start], and closes all connections. Clients cannot connect, and Do returns [server.ErrServerClosed].
 func (s *Server) Stop() {
 	s.t.Helper()
 	s.mu.Lock()
