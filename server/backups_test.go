@@ -48,12 +48,13 @@ var backupStart = time.Date(2030, 1, 31, 22, 0, 0, 0, time.UTC)
 // A server makes backups by its clock, keeps the newest ones, and each has the data of its time.
 func TestBackupEvery(t *testing.T) {
 	t.Parallel()
-	for _, file := range []string{"", filepath.Join(t.TempDir(), "data.db")} {
+	for file, stem := range map[string]string{"": "zsetd", filepath.Join(t.TempDir(), "data.db"): "data"} {
+		form := stem + "-20060102T150405Z.db"
 		dir := filepath.Join(t.TempDir(), "backups")
 		srv := servertest.Run(t, server.Options{File: file, Now: backupStart, Config: map[string]string{"backup-every": "6h", "backup-keep": "2", "backup-dir": dir}})
 		srv.StopClock()
 		wait.Until(t, "the first backup is complete", func() bool { return persistence(srv, "backups_kept") == "1" })
-		first, _ := time.Parse("zsetd-20060102T150405Z.db", persistence(srv, "backup_last_file"))
+		first, _ := time.Parse(form, persistence(srv, "backup_last_file"))
 		if d := first.Sub(backupStart); d < 0 || d > time.Minute {
 			t.Errorf("the first backup is of %v", first)
 		}
@@ -64,7 +65,7 @@ func TestBackupEvery(t *testing.T) {
 			awaitBackup(t, srv, first.Add(time.Duration(i+1)*6*time.Hour))
 		}
 		got := files(t, dir)
-		if len(got) != 2 || got[1] != first.Add(18*time.Hour).Format("zsetd-20060102T150405Z.db") || persistence(srv, "backups_kept") != "2" || persistence(srv, "backup_last_file") != got[1] {
+		if len(got) != 2 || got[1] != first.Add(18*time.Hour).Format(form) || persistence(srv, "backups_kept") != "2" || persistence(srv, "backup_last_file") != got[1] {
 			t.Errorf("the backups are %v, INFO says %s", got, persistence(srv, "backup_last_file"))
 		}
 		for i, name := range got {
@@ -174,6 +175,62 @@ func TestBackupHook(t *testing.T) {
 	}
 }
 
+// A hook that failed, or was interrupted by a stop, runs after a restart with the latest backup. A hook that leaves
+// a program behind, which keeps its output open, has succeeded.
+func TestBackupHookRestart(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("needs a shell")
+	}
+	dir := t.TempDir()
+	hook, sent := filepath.Join(dir, "hook"), filepath.Join(dir, "sent")
+	write := func(script string) {
+		t.Helper()
+		if err := os.WriteFile(hook, []byte("#!/bin/sh\n"+script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("exit 3\n")
+	backups := filepath.Join(dir, "backups")
+	o := server.Options{Now: backupStart, Config: map[string]string{"backup-every": "6h", "backup-dir": backups, "backup-hook": hook}}
+	srv := servertest.Run(t, o)
+	wait.Until(t, "the hook has failed", func() bool { return persistence(srv, "backup_last_status") == "err" })
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := files(t, backups)
+	if len(got) != 2 || got[1] != got[0]+".unsent" {
+		t.Fatalf("the files are %v", got)
+	}
+	write("echo \"$1\" > " + sent + "\nsleep 30 &\n")
+	o.Now = backupStart.Add(time.Hour)
+	srv = servertest.Run(t, o)
+	wait.Until(t, "the hook has run", func() bool { return len(files(t, backups)) == 1 && persistence(srv, "backup_last_file") == got[0] })
+	text, err := os.ReadFile(sent)
+	if err != nil || string(text) != filepath.Join(backups, got[0])+"\n" || persistence(srv, "backup_last_status") != "ok" {
+		t.Errorf("the hook has run with %q, INFO says %s: %v", text, persistence(srv, "backup_last_status"), err)
+	}
+}
+
+// Servers that share a directory see, count and remove only backups of their own.
+func TestBackupsApart(t *testing.T) {
+	t.Parallel()
+	dir, backups := t.TempDir(), t.TempDir()
+	run := func(name string) *servertest.Server {
+		srv := servertest.Run(t, server.Options{Now: backupStart, File: filepath.Join(dir, name),
+			Config: map[string]string{"backup-every": "6h", "backup-dir": backups, "backup-keep": "1"}})
+		srv.StopClock()
+		wait.Until(t, "a backup of "+name, func() bool { return persistence(srv, "backups_kept") == "1" })
+		return srv
+	}
+	a, b := run("a.db"), run("b.db")
+	a.Advance(6 * time.Hour)
+	awaitBackup(t, a, a.Now().Truncate(time.Second))
+	if got := files(t, backups); len(got) != 2 || got[0] != persistence(a, "backup_last_file") || got[1] != persistence(b, "backup_last_file") {
+		t.Errorf("the backups are %v", got)
+	}
+}
+
 // A server that stops ends its backup, and a hook that hangs.
 func TestBackupStops(t *testing.T) {
 	t.Parallel()
@@ -198,7 +255,7 @@ func TestBackupStops(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("Close waits for the hook")
 	}
-	if got := files(t, backups); len(got) != 1 || !strings.HasSuffix(got[0], "Z.db") {
+	if got := files(t, backups); len(got) != 2 || !strings.HasSuffix(got[0], "Z.db") || got[1] != got[0]+".unsent" {
 		t.Errorf("the backups are %v", got)
 	}
 }

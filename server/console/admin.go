@@ -40,16 +40,18 @@ func (c *Console) parameters(w http.ResponseWriter, r *http.Request) {
 }
 
 // blocked serves GET /blocked: the keys that clients wait for, by their IDs, for users who may see
-// the clients.
+// the clients and, by MONITOR, names of all keys.
 func (c *Console) blocked(w http.ResponseWriter, r *http.Request) {
 	who, err := c.currentUser(r)
 	if err != nil {
 		c.refuse(w, r, err)
 		return
 	}
-	if err := c.mayRun(r, who, []any{"client", "list"}); err != nil {
-		fail(w, http.StatusForbidden, err.Error())
-		return
+	for _, command := range [][]any{{"client", "list"}, {"monitor"}} {
+		if err := c.mayRun(r, who, command); err != nil {
+			fail(w, http.StatusForbidden, err.Error())
+			return
+		}
 	}
 	object := map[string]any{}
 	for id, keys := range c.srv.Blocked() {

@@ -69,9 +69,8 @@
 // while the member is not in the set.
 //
 // GET /stats streams the events history, an array of samples, and sample, one each second. With
-// range=1h, 6h or 24h the history has 360 samples of that time, and the events sample1h, sample6h
-// or sample24h follow each 10 seconds, minute or 4 minutes; otherwise it has those of the last 15
-// minutes. Rates are the means of a sample's time, and percentiles those of its commands.
+// range=1h, 6h or 24h the history has 360 samples of that time; otherwise it has those of the last 15
+// minutes. The events sample1h, sample6h and sample24h follow each 10 seconds, minute and 4 minutes. Rates are the means of a sample's time, and percentiles those of its commands.
 //
 // POST /monitor streams the lines of MONITOR for as many seconds as the parameter seconds says, 10
 // by default and 60 at most, and for count lines, 1000 by default and 10 000 at most.
@@ -103,7 +102,7 @@
 // streams, their groups and consumers. They are keys or patterns, separated by commas; db3=key is
 // one of database 3, and single means no pattern. The user needs SCAN and the permissions to read the
 // keys. A request has 100 keys and 100 streams at most, with 100 groups of 100 consumers each, and
-// a pattern looks at 100 000 keys at most.
+// its patterns look at 100 000 keys in all.
 //
 // In the folder prometheus are a dashboard for Grafana, and rules of alerts with their tests.
 //
@@ -197,8 +196,8 @@
 // site can send; /backup and /monitor are POST, so that no link of another site starts them. A
 // backup has the data of all databases, whatever the keys of its user: it needs the permission
 // for BGSAVE, because the server saves first, and for PSYNC, as a replica that copies all data
-// does. One is sent at a time, from a temporary file of its size. GET /blocked needs CLIENT LIST,
-// and POST /monitor MONITOR. Failed logins are in ACL LOG. A user may fail ten times from an address, and
+// does. One is sent at a time, from a temporary file of its size. GET /blocked needs CLIENT LIST
+// and, because it names keys, MONITOR, which POST /monitor needs, too. Failed logins are in ACL LOG. A user may fail ten times from an address, and
 // then once in 6 seconds; a password that has worked from there passes meanwhile.
 //
 // # Cost

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,7 +21,7 @@ import (
 // The bounds of one request. A series of each key, group and consumer costs Prometheus memory.
 const (
 	selectedKeys      = 100    // for each of keys and streams
-	selectedScan      = 100000 // keys that patterns look at, each
+	selectedScan      = 100000 // keys that all patterns of a request look at
 	selectedGroups    = 100    // of a stream
 	selectedConsumers = 100    // of a group
 	selectedDigits    = 40     // of a value that may be a number
@@ -31,6 +32,7 @@ type selected struct{ db, key string }
 
 // collectSelected adds the rows of the keys and streams that a request names.
 func (e *reading) collectSelected(nc *conn, query map[string][]string) error {
+	left := selectedScan
 	for _, part := range []struct {
 		patterns, single string
 		add              func(*conn, selected) error
@@ -38,11 +40,11 @@ func (e *reading) collectSelected(nc *conn, query map[string][]string) error {
 		{"check-keys", "check-single-keys", e.collectKey},
 		{"check-streams", "check-single-streams", e.collectStream},
 	} {
-		keys, err := nc.selectKeys(query[part.patterns], true)
+		keys, err := nc.selectKeys(query[part.patterns], &left)
 		if err != nil {
 			return err
 		}
-		single, err := nc.selectKeys(query[part.single], false)
+		single, err := nc.selectKeys(query[part.single], nil)
 		if err != nil {
 			return err
 		}
@@ -55,7 +57,11 @@ func (e *reading) collectSelected(nc *conn, query map[string][]string) error {
 			if _, err := nc.must("SELECT", k.db); err != nil {
 				return err
 			}
-			if err := part.add(nc, k); err != nil {
+			err := part.add(nc, k)
+			if reply, is := errors.AsType[protocol.ReplyError](err); is && !strings.HasPrefix(string(reply), "NOPERM") {
+				continue // the key, or its group, is gone or has another type since it was looked at
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -64,8 +70,9 @@ func (e *reading) collectSelected(nc *conn, query map[string][]string) error {
 }
 
 // selectKeys returns the keys that words name: db0=key, or key for one of database 0. Patterns
-// are searched for.
-func (c *conn) selectKeys(lists []string, patterns bool) (keys []selected, err error) {
+// are searched for among as many keys as are left of those that the request may look at; without left
+// there are no patterns.
+func (c *conn) selectKeys(lists []string, left *int) (keys []selected, err error) {
 	for _, list := range lists {
 		for word := range strings.SplitSeq(list, ",") {
 			db, key, numbered := strings.Cut(strings.TrimSpace(word), "=")
@@ -74,8 +81,8 @@ func (c *conn) selectKeys(lists []string, patterns bool) (keys []selected, err e
 			}
 			switch {
 			case key == "" || len(keys) >= selectedKeys:
-			case patterns && strings.ContainsAny(key, `*?[\`):
-				found, err := c.scan(db, key, selectedKeys-len(keys))
+			case left != nil && strings.ContainsAny(key, `*?[\`):
+				found, err := c.scan(db, key, selectedKeys-len(keys), left)
 				if err != nil {
 					return nil, err
 				}
@@ -89,13 +96,14 @@ func (c *conn) selectKeys(lists []string, patterns bool) (keys []selected, err e
 }
 
 // scan returns up to n keys of a database that match a pattern, in the order of their names among those found.
-func (c *conn) scan(db, pattern string, n int) (keys []selected, err error) {
+func (c *conn) scan(db, pattern string, n int, left *int) (keys []selected, err error) {
 	if _, err := c.must("SELECT", db); err != nil {
 		return nil, err
 	}
 	const step = 1000
 	cursor := "0"
-	for range selectedScan / step {
+	for *left > 0 {
+		*left -= step
 		reply, err := c.must("SCAN", cursor, "MATCH", pattern, "COUNT", strconv.Itoa(step))
 		if err != nil {
 			return nil, err

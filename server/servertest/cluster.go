@@ -28,7 +28,7 @@ type Cluster struct {
 const slotCount = 16384
 
 // RunCluster starts a cluster of n empty servers, each with an equal share of the slots. The options, at
-// most one, are those of [Run] for each node.
+// most one, are those of [Run] for each node, without File and Listeners, which are of one server.
 func RunCluster(t testing.TB, n int, options ...server.Options) *Cluster {
 	t.Helper()
 	if n < 1 || n > slotCount {
@@ -72,7 +72,7 @@ func (c *Cluster) Node(slot int) int {
 }
 
 // Move moves a slot, with its keys, to the node of that index. A client that asks the former node has
-// the reply MOVED from then on.
+// the reply MOVED from then on. Commands of clients of both nodes wait meanwhile.
 func (c *Cluster) Move(slot, to int) {
 	c.t.Helper()
 	c.mu.Lock()
@@ -80,6 +80,9 @@ func (c *Cluster) Move(slot, to int) {
 	from := c.Nodes[c.slots[slot]]
 	if c.slots[slot] == to {
 		return
+	}
+	for _, srv := range []*Server{from, c.Nodes[to]} {
+		defer srv.hang()()
 	}
 	type value struct {
 		key       string

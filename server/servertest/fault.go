@@ -31,7 +31,8 @@ type Fault struct {
 	Drop bool
 
 	// Lose closes the connection after the command has run, before the reply. The client does not
-	// learn whether it has run.
+	// learn whether it has run. One that blocks, as BLPOP of an empty list, or that CLIENT PAUSE
+	// delays, has not.
 	Lose bool
 }
 
@@ -72,6 +73,23 @@ func (s *Server) Inject(f Fault) (heal func() (calls int)) {
 	}
 }
 
+// hang makes all commands of connections wait until release is called, before any other fault counts.
+func (s *Server) hang() (release func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := &fault{verdict: fmt.Errorf("a move: %w", server.ErrHang)}
+	if s.faults.add(one) {
+		s.simulate(s.Simulation().Intercept(s.faults.decide))
+	}
+	s.faults.first(one)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.faults.remove(one)
+		s.simulate(s.Simulation().Release(one.verdict))
+	}
+}
+
 // faults are the faults of a server, in the order of their beginning.
 type faults struct {
 	mu   sync.Mutex // held while the server decides, with its lock: no call of the server within
@@ -95,6 +113,13 @@ func (f *faults) add(one *fault) (first bool) {
 	f.list = append(f.list, one)
 	first, f.used = !f.used, true
 	return first
+}
+
+// first moves a fault before the others.
+func (f *faults) first(one *fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.list = append([]*fault{one}, slices.DeleteFunc(f.list, func(x *fault) bool { return x == one })...)
 }
 
 func (f *faults) remove(one *fault) (calls int) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -228,6 +229,99 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// increments adds 1 to the key k, again and again, at the address that MOVED names, until the connection
+// ends. It returns how many replies have come.
+func increments(addr string, each func()) (acknowledged int, err error) {
+	for {
+		nc, err := net.Dial("tcp", addr)
+		if err != nil {
+			return acknowledged, err
+		}
+		r, moved := bufio.NewReader(nc), ""
+		for moved == "" {
+			if _, err = io.WriteString(nc, "INCR k\r\n"); err != nil {
+				break
+			}
+			var reply any
+			if reply, err = protocol.DecodeFrom(r); err != nil {
+				break
+			}
+			if _, counted := reply.(int64); counted {
+				acknowledged++
+				each()
+			} else if _, moved, _ = strings.Cut(strings.TrimPrefix(fmt.Sprint(reply), "MOVED "), " "); moved == "" {
+				err = fmt.Errorf("INCR: %v", reply)
+				break
+			}
+		}
+		nc.Close()
+		if err != nil {
+			return acknowledged, err
+		}
+		addr = moved
+	}
+}
+
+// What clients have written until a server stops is there when it has started again.
+func TestRestartWhileClientsWrite(t *testing.T) {
+	t.Parallel()
+	for _, config := range []map[string]string{nil, {"save": ""}} {
+		srv := servertest.Run(t, server.Options{Config: config})
+		total := int64(0)
+		for round := range 3 {
+			busy, ended := make(chan struct{}), make(chan int)
+			go func() {
+				seen := 0
+				n, _ := increments(srv.Addr(), func() {
+					if seen++; seen == 200 {
+						close(busy)
+					}
+				})
+				ended <- n
+			}()
+			<-busy
+			srv.Stop()
+			total += int64(<-ended)
+			srv.Start()
+			got, err := server.Scan[int64](srv.Do(t.Context(), "GET", "k"))
+			if err != nil || got < total || got > total+1 {
+				t.Errorf("round %d: k is %d, and %d increments were acknowledged: %v", round, got, total, err)
+			}
+			total = got
+		}
+	}
+}
+
+// A client that follows MOVED loses no write while the slot moves to and fro.
+func TestClusterMoveWhileClientsWrite(t *testing.T) {
+	t.Parallel()
+	cluster := servertest.RunCluster(t, 2)
+	slot := cluster.Slot("k")
+	busy, ended := make(chan struct{}, 1), make(chan int)
+	go func() {
+		n, _ := increments(cluster.Nodes[0].Addr(), func() {
+			select {
+			case busy <- struct{}{}:
+			default:
+			}
+		})
+		ended <- n
+	}()
+	for range 50 {
+		<-busy
+		cluster.Move(slot, 1-cluster.Node(slot))
+	}
+	<-busy
+	at := cluster.Nodes[cluster.Node(slot)]
+	for _, srv := range cluster.Nodes {
+		srv.Inject(servertest.Fault{Drop: true})
+	}
+	n := <-ended
+	if got := at.Must("GET", "k"); got != fmt.Sprint(n) {
+		t.Errorf("k is %v, and %d increments were acknowledged", got, n)
+	}
+}
+
 // A clock that stands still moves with Advance only, and runs on from where it stood.
 func TestStopClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -303,6 +397,35 @@ func TestSeed(t *testing.T) {
 	const want = "member243[member163 member306 member145 member248 member121]" // in every process
 	if !strings.HasPrefix(first, want) {
 		t.Errorf("%.300s", first)
+	}
+}
+
+// The members that SPOP of a small set replies are those that have left it.
+func TestSeedSmallSets(t *testing.T) {
+	t.Parallel()
+	for _, members := range []string{"ann bob cid dee eve", "1 20 300 4000 50000"} {
+		for seed := range uint64(20) {
+			srv := servertest.Run(t)
+			var all []any
+			for _, m := range strings.Fields(members) {
+				all = append(all, m)
+			}
+			srv.Must(append([]any{"SADD", "s"}, all...)...)
+			srv.Seed(seed)
+			popped, err := server.Scan[[]string](srv.Do(t.Context(), "SPOP", "s", 3))
+			if err != nil {
+				t.Fatal(err)
+			}
+			left, err := server.Scan[[]string](srv.Do(t.Context(), "SMEMBERS", "s"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := append(popped, left...)
+			slices.Sort(got)
+			if want := slices.Sorted(slices.Values(strings.Fields(members))); !slices.Equal(got, want) {
+				t.Errorf("seed %d: popped %q, left %q", seed, popped, left)
+			}
+		}
 	}
 }
 

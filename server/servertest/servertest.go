@@ -164,7 +164,9 @@ func (s *Server) listen(at *listening) {
 	})
 }
 
-// Stop stops the server, keeps its data for [Server.Start], and closes all connections. Clients cannot connect, and Do returns [server.ErrServerClosed].
+// Stop stops the server, keeps its data for [Server.Start], and closes all connections. Clients cannot
+// connect, and Do returns [server.ErrServerClosed]. All writes that were acknowledged are among the data, unless
+// options with a File say otherwise (save "").
 func (s *Server) Stop() {
 	s.t.Helper()
 	s.mu.Lock()
@@ -172,7 +174,7 @@ func (s *Server) Stop() {
 	if s.stopped {
 		return
 	}
-	if s.options.File == "" {
+	if s.options.File == "" || s.folder != "" {
 		if err := s.keep(); err != nil {
 			s.t.Errorf("servertest: the data are not kept: %v", err)
 		}
@@ -180,13 +182,20 @@ func (s *Server) Stop() {
 	s.close()
 }
 
-// keep writes the data to a file, with which Start begins.
+// keep writes the data to the file with which Start begins. Writes wait from then on.
 func (s *Server) keep() (err error) {
+	ctx := context.WithoutCancel(s.t.Context())
+	if _, err := s.Do(ctx, "CLIENT", "PAUSE", int64(time.Hour/time.Millisecond), "WRITE"); err != nil {
+		return err
+	}
+	if s.folder != "" {
+		return s.Save(ctx)
+	}
 	if s.folder, err = os.MkdirTemp("", "servertest"); err != nil {
 		return err
 	}
 	s.options.File = filepath.Join(s.folder, "kept.db")
-	return s.BackupFile(context.WithoutCancel(s.t.Context()), s.options.File)
+	return s.BackupFile(ctx, s.options.File)
 }
 
 // Start starts a stopped server again, with its data, at the same addresses. It is another process to

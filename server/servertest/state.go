@@ -25,8 +25,8 @@ const (
 //	"session:42" string, 30m0s left: "ada"
 //
 // Keys, members of sets and fields of hashes are in the order of their names. Large data are cut: 200
-// keys of a database, 50 elements of a value, 200 bytes of each. It has all permissions, and no
-// effect but on the counters of commands.
+// keys of a database, 50 elements of a value, 200 bytes of each. It has all permissions, and
+// changes no data; statistics, access times and the cache of scripts count it as commands.
 func (s *Server) State() string {
 	ctx := server.Apart(context.WithoutCancel(s.t.Context()))
 	var b strings.Builder

@@ -1,5 +1,5 @@
-// Command folder makes one notice of the likes of a photo, five seconds after the first of them. No like is
-// lost when the program ends in the middle, if it keeps its data in a file.
+// Command folder makes one notice of the likes of a photo, five seconds after the first of them. The worker
+// claims a photo before it writes the notice: an error in between loses no like, and the photo is due again.
 //
 //	go run ./server/examples/folder
 package main

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,6 @@ type LastBackup struct {
 	Took   time.Duration
 	Kept   int  // backups in the directory
 	Failed bool // the latest attempt
-	unsent bool // the hook has failed with the file
 }
 
 const (
@@ -42,8 +42,11 @@ const (
 	backupTime      = "20060102T150405Z"
 )
 
-// backupName matches the names of backups.
-func backupName() *regexp.Regexp { return regexp.MustCompile(`^zsetd-(\d{8}T\d{6}Z)\.db$`) }
+// The suffixes of a backup that is being written, and of the mark of one that the hook has not had.
+const (
+	backupPart   = ".new"
+	backupUnsent = ".unsent"
+)
 
 // applyBackups begins or ends the backups, if the parameter has changed.
 func (srv *Engine) applyBackups() {
@@ -72,7 +75,8 @@ func (srv *Engine) beginBackup() {
 	if dir == "" {
 		dir = filepath.Join(srv.Config.Dir, "backups")
 	}
-	job := backupJob{srv: srv, dir: dir, keep: int(srv.Config.BackupKeep), hook: srv.Config.BackupHook, every: time.Duration(b.every) * time.Second, last: b.Last}
+	stem := strings.TrimSuffix(cmp.Or(srv.Config.Dbfilename, "zsetd"), ".db") + "-"
+	job := backupJob{srv: srv, dir: dir, stem: stem, is: regexp.MustCompile("^" + regexp.QuoteMeta(stem) + `(\d{8}T\d{6}Z)\.db$`), keep: int(srv.Config.BackupKeep), hook: srv.Config.BackupHook, every: time.Duration(b.every) * time.Second, last: b.Last}
 	go func() {
 		defer srv.Ending.running.Done()
 		srv.Attempt(func() {
@@ -93,6 +97,8 @@ func (srv *Engine) beginBackup() {
 type backupJob struct {
 	srv   *Engine
 	dir   string
+	stem  string         // how the names of this server's backups begin
+	is    *regexp.Regexp // matches these names
 	keep  int
 	hook  string
 	every time.Duration
@@ -111,15 +117,12 @@ func (j *backupJob) run() (next time.Time) {
 		case <-ctx.Done():
 		}
 	}()
-	began, start := srv.Clock().Truncate(time.Second), time.Now() // as the name says
+	began := srv.Clock().Truncate(time.Second) // as the name says
 	names, err := j.list()
 	due := began
-	if len(names) > 0 {
-		newest := names[len(names)-1]
-		j.last.At, _ = time.Parse(backupTime, backupName().FindStringSubmatch(newest)[1])
-		j.last.File, j.last.Kept = newest, len(names)
-		if !j.last.At.After(began) { // else the clock was set back
-			due = j.last.At.Add(j.every)
+	for _, name := range names {
+		if at, _ := time.Parse(backupTime, j.is.FindStringSubmatch(name)[1]); !at.After(began) { // else the clock was set back
+			j.last.At, j.last.File, due = at, name, at.Add(j.every)
 		}
 	}
 	switch {
@@ -127,21 +130,17 @@ func (j *backupJob) run() (next time.Time) {
 	case !due.After(began):
 		due = began.Add(j.every)
 		err = j.make(ctx, began)
-	case !j.last.unsent:
-		return due
 	default:
-		err = j.send(ctx)
+		err = errors.Join(j.prune(), j.send(ctx))
 	}
 	if ctx.Err() != nil {
 		return began // the server stops
 	}
-	j.last.Took = time.Since(start)
 	if j.last.Failed = err != nil; err != nil {
 		again := min(backupRetry, j.every)
 		srv.Log.Error("the backup has failed", "error", err, "directory", j.dir, "retry", again)
 		return srv.Clock().Add(again)
 	}
-	srv.Log.Info("backup written and verified", "file", filepath.Join(j.dir, j.last.File), "kept", j.last.Kept, "seconds", j.last.Took.Seconds())
 	return due
 }
 
@@ -154,29 +153,49 @@ func (j *backupJob) list() (names []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	is := backupName()
+	var marked []string
 	for _, e := range entries {
 		name := e.Name()
-		if is.MatchString(name) {
+		if j.is.MatchString(name) {
 			names = append(names, name)
-		} else if part, incomplete := strings.CutSuffix(name, ".new"); incomplete && is.MatchString(part) {
+		} else if whole, mark := strings.CutSuffix(name, backupUnsent); mark && j.is.MatchString(whole) {
+			marked = append(marked, whole)
+		} else if whole, part := strings.CutSuffix(name, backupPart); part && j.is.MatchString(whole) {
 			if err := os.Remove(filepath.Join(j.dir, name)); err != nil {
 				return nil, err
 			}
 		}
 	}
+	for _, whole := range marked {
+		if !slices.Contains(names, whole) {
+			if err := os.Remove(filepath.Join(j.dir, whole+backupUnsent)); err != nil {
+				return nil, err
+			}
+		}
+	}
 	slices.Sort(names)
+	j.last.Kept = len(names)
 	return names, nil
 }
 
 // make writes and verifies a backup, removes the oldest ones, and runs the hook.
 func (j *backupJob) make(ctx context.Context, at time.Time) error {
-	name := "zsetd-" + at.UTC().Format(backupTime) + ".db"
-	if err := j.srv.BackupFile(ctx, filepath.Join(j.dir, name)); err != nil {
-		return err
+	start, name := time.Now(), j.stem+at.UTC().Format(backupTime)+".db"
+	path := filepath.Join(j.dir, name)
+	if j.hook != "" { // the mark is on the disk with the backup
+		if err := os.WriteFile(path+backupUnsent, nil, 0o600); err != nil {
+			return err
+		}
 	}
-	j.last.At, j.last.File = at, name
-	return errors.Join(j.prune(), j.send(ctx))
+	if err := j.srv.BackupFile(ctx, path); err != nil {
+		return err // list removes the mark
+	}
+	j.last.At, j.last.File, j.last.Took = at, name, time.Since(start)
+	err := j.prune()
+	j.last.Failed = err != nil
+	j.srv.Log.Info("backup written and verified", "file", path, "kept", j.last.Kept, "seconds", j.last.Took.Seconds())
+	j.srv.Locked(func() { j.srv.Backups.Last = j.last }) // the hook may take long
+	return errors.Join(err, j.send(ctx))
 }
 
 // prune removes the oldest backups, but not the latest.
@@ -185,7 +204,6 @@ func (j *backupJob) prune() error {
 	if err != nil {
 		return err
 	}
-	j.last.Kept = len(names)
 	for _, old := range names {
 		if j.keep == 0 || j.last.Kept <= j.keep {
 			break
@@ -201,24 +219,26 @@ func (j *backupJob) prune() error {
 	return nil
 }
 
-// send runs the hook with the latest backup.
+// send runs the hook with the latest backup, if that has its mark.
 func (j *backupJob) send(ctx context.Context) error {
-	j.last.unsent = false
-	if j.hook == "" {
+	path := filepath.Join(j.dir, j.last.File)
+	mark := path + backupUnsent
+	if _, err := os.Lstat(mark); j.last.File == "" || errors.Is(err, os.ErrNotExist) {
 		return nil
+	}
+	if j.hook == "" {
+		return os.Remove(mark)
 	}
 	limit, cancel := context.WithTimeout(ctx, max(backupHookTime, j.every))
 	defer cancel()
 	var out clipped
-	cmd := program.CommandContext(limit, j.hook, filepath.Join(j.dir, j.last.File))
+	cmd := program.CommandContext(limit, j.hook, path)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = time.Second // for programs that it has left behind
-	err := cmd.Run()
-	if err == nil {
-		return nil
+	if err := cmd.Run(); err != nil && !errors.Is(err, program.ErrWaitDelay) {
+		return fmt.Errorf("backup-hook: %w: %s", errors.Join(limit.Err(), err), strings.TrimSpace(string(out)))
 	}
-	j.last.unsent = true
-	return fmt.Errorf("backup-hook: %w: %s", errors.Join(limit.Err(), err), strings.TrimSpace(string(out)))
+	return os.Remove(mark)
 }
 
 // clipped is the beginning of what is written to it.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/internal/values/keyspace"
@@ -44,7 +45,13 @@ func popMembers(c *engine.Call, d setRef, n int, yield func(keyspace.Member)) {
 		d.unpack().Pop(c.Rand(), n, yield)
 		return
 	}
+	// A member of a small set is a part of it, until that changes.
+	var chosen []string
 	for m := range sampleMembers(c, d.Value(), n) {
+		chosen = append(chosen, strings.Clone(m.String()))
+	}
+	for _, name := range chosen {
+		m := keyspace.MemberOf([]byte(name))
 		yield(m)
 		d.remove(m)
 	}

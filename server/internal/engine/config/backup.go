@@ -12,11 +12,11 @@ import (
 func backupParameters() []Parameter {
 	return []Parameter{
 		interval("backup-every", func(c *Settings) *int64 { return &c.BackupEvery }).hide().
-			about("Time between two backups, such as `6h` or `30m`, which the server writes and verifies by itself; 0 means none. The first one is made at once, unless the directory has one that is newer. A failure is tried again after a minute."),
+			about("Time between two backups, such as `6h` or `30m`, which the server writes and verifies by itself; 0 means none. The first one is made at once, unless the directory has one that is newer. A failure is tried again after a minute, or after `backup-every` if that is less."),
 		number("backup-keep", 7, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.BackupKeep }).hide().
 			about("Number of backups to keep: after a new one is complete, older ones are removed; 0 keeps all."),
-		text("backup-dir", "", func(c *Settings) *string { return &c.BackupDir }).protect().hide().
-			about("Directory of the backups, for this server alone, which is created if it does not exist; empty means `backups` in `dir`."),
+		text("backup-dir", "", func(c *Settings) *string { return &c.BackupDir }).immutable().hide().
+			about("Directory of the backups, which is created if it does not exist; empty means `backups` in `dir`. Their names begin with that of `dbfilename`: servers that share a directory have different ones."),
 		text("backup-hook", "", func(c *Settings) *string { return &c.BackupHook }).immutable().hide().
 			about("Program that is run with the path of each new backup as its argument, to copy it elsewhere. It has ten minutes, or `backup-every` if that is longer; if it fails, the backup counts as failed and stays. It cannot be set at run time: a client with the permission for CONFIG SET could run any program otherwise."),
 	}

@@ -150,7 +150,10 @@ func (k *Keeper) writeOut(ctx context.Context, path string) (err error) {
 			break
 		}
 	}
-	if _, err := snapshot.Read(file.Path(), snapshot.Visitor{}); err != nil {
+	if _, err := snapshot.Read(file.Path(), snapshot.Visitor{
+		Journal: func(uint64, []byte) error { return ctx.Err() },
+		Base:    func(uint64, []byte, uint64, int, int, []byte) error { return ctx.Err() },
+	}); err != nil {
 		return err
 	}
 	return file.Publish(path)
