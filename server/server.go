@@ -27,7 +27,7 @@ type Server struct {
 // without a configuration file, without persistence and without a log.
 type Options struct {
 	// Config holds parameters by Redis's names, as in redis.conf: {"requirepass":
-	// "secret"}. README.md in this directory lists them. Users may be declared as
+	// "secret"}. PARAMETERS.md in this directory lists them. Users may be declared as
 	// "user", one per line: {"user": "alice on >secret ~a:* +@all"}. Names ignore case. It
 	// is an error to give a parameter twice, in two spellings or under an alias.
 	Config map[string]string
@@ -192,8 +192,8 @@ func (srv *Server) TLSConfig() (*tls.Config, error) { return srv.transport.TLSCo
 
 // Do executes one command without a connection and returns its reply in RESP3, as
 // decoded by [protocol.Decode]: nil, int64, float64, bool, string, []any,
-// protocol.Map and so on. An error reply is returned as an error of type
-// protocol.ReplyError. A blocking command waits until it is served, its timeout
+// protocol.Map and so on. REPLIES.md in this directory has the types of each command. An error
+// reply is returned as an error of type protocol.ReplyError. A blocking command waits until it is served, its timeout
 // passes, or ctx ends. While data are being loaded, Do waits.
 //
 // After Close or Shutdown, Do returns [ErrServerClosed], and so does a call that is

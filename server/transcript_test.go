@@ -181,6 +181,7 @@ type player struct {
 	srv     *server.Server  // nil: a real redis-server
 	connect func() net.Conn // nil: through srv's Dialer, or at the address that the flag says
 	clients map[int]*client
+	seen    func(command []string, reply string)
 }
 
 type client struct {
@@ -192,7 +193,12 @@ type client struct {
 }
 
 func runSection(t *testing.T, f *transcript.File, s *transcript.Section, mode string, record bool) {
-	p := &player{t: t, file: f, mode: mode, clients: map[int]*client{}}
+	runSectionSeen(t, f, s, mode, record, func([]string, string) {})
+}
+
+// runSectionSeen is runSection; it calls seen with each command and its reply.
+func runSectionSeen(t *testing.T, f *transcript.File, s *transcript.Section, mode string, record bool, seen func(command []string, reply string)) {
+	p := &player{t: t, file: f, mode: mode, clients: map[int]*client{}, seen: seen}
 	if *against == "" {
 		o := server.Options{Config: map[string]string{"enable-debug-command": "yes"}}
 		if mode == "reload" {
@@ -524,6 +530,9 @@ func (p *player) expect(it *transcript.Item) bool {
 			c.owes--
 		}
 		p.compare(it, got, want)
+		if it.Command != nil && it.Raw == "" {
+			p.seen(it.Command, got)
+		}
 		if (got == transcript.Closed) != (want == transcript.Closed) {
 			return false
 		}
