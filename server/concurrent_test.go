@@ -51,6 +51,7 @@ func methodCalls(dir string) map[string]func(ctx context.Context, srv *Server) {
 	return map[string]func(context.Context, *Server){
 		"Advance": func(_ context.Context, srv *Server) { srv.Advance(time.Second) },
 		"Backup":  func(ctx context.Context, srv *Server) { srv.Backup(ctx, io.Discard) },
+		"Blocked": func(_ context.Context, srv *Server) { srv.Blocked() },
 		"BackupFile": func(ctx context.Context, srv *Server) {
 			path := filepath.Join(dir, fmt.Sprint(files.Add(1)))
 			srv.BackupFile(ctx, path)

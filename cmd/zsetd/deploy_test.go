@@ -183,7 +183,7 @@ func TestExampleConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	examples := map[string]bool{"maxmemory": true, "unixsocketperm": true, "dbfilename": true, "tls-port": true, "http-port": true, "http-hosts": true, "save": true}
+	examples := map[string]bool{"maxmemory": true, "unixsocketperm": true, "dbfilename": true, "tls-port": true, "http-port": true, "http-hosts": true, "save": true, "backup-every": true}
 	parameter := regexp.MustCompile(`^(?:# )?([a-z][a-z-]+) (\S.*)$`)
 	n := 0
 	for line := range strings.Lines(string(b)) {

@@ -79,7 +79,7 @@ func testLooks(t *testing.T, open func(...string) *page) {
 	p.visit("keys?key=hits")
 	p.shows("#detail .axis", "12:00:00")
 	p.shows("#detail .axis", "12:19:00")
-	p.shows("#detail .boxes", "79")
+	p.shows("#detail .axis", "79")
 	p.visit("messages")
 	p.is(`document.querySelector('#subs > *') && [...document.querySelectorAll('#subs > *')].every((e) => e.role === 'listitem')`)
 
