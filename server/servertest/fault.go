@@ -59,34 +59,28 @@ func (s *Server) Inject(f Fault) (heal func() (calls int)) {
 	for _, name := range f.Commands {
 		one.names = append(one.names, strings.Fields(strings.ToUpper(name)))
 	}
+	return s.begin(one, false)
+}
+
+// hang makes all commands of connections wait until release is called, before any other fault counts.
+func (s *Server) hang() (release func() int) {
+	return s.begin(&fault{verdict: fmt.Errorf("a move: %w", server.ErrHang)}, true)
+}
+
+// begin puts a fault into effect, behind the others or before them, until heal is called.
+func (s *Server) begin(one *fault, first bool) (heal func() (calls int)) {
+	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.faults.add(one) {
+	if s.faults.add(one, first) {
 		s.simulate(s.Simulation().Intercept(s.faults.decide))
 	}
 	return func() int {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		n := s.faults.remove(one)
-		s.simulate(s.Simulation().Release(verdict))
-		return n
-	}
-}
-
-// hang makes all commands of connections wait until release is called, before any other fault counts.
-func (s *Server) hang() (release func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	one := &fault{verdict: fmt.Errorf("a move: %w", server.ErrHang)}
-	if s.faults.add(one) {
-		s.simulate(s.Simulation().Intercept(s.faults.decide))
-	}
-	s.faults.first(one)
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.faults.remove(one)
 		s.simulate(s.Simulation().Release(one.verdict))
+		return n
 	}
 }
 
@@ -106,20 +100,17 @@ type fault struct {
 	calls   int // that it has concerned
 }
 
-// add adds a fault, and reports whether it is the first one.
-func (f *faults) add(one *fault) (first bool) {
+// add adds a fault, behind the others or before them, and reports whether it is the first that there has been.
+func (f *faults) add(one *fault, before bool) (begins bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.list = append(f.list, one)
-	first, f.used = !f.used, true
-	return first
-}
-
-// first moves a fault before the others.
-func (f *faults) first(one *fault) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.list = append([]*fault{one}, slices.DeleteFunc(f.list, func(x *fault) bool { return x == one })...)
+	at := len(f.list)
+	if before {
+		at = 0
+	}
+	f.list = slices.Insert(f.list, at, one)
+	begins, f.used = !f.used, true
+	return begins
 }
 
 func (f *faults) remove(one *fault) (calls int) {

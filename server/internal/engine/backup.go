@@ -36,10 +36,10 @@ type LastBackup struct {
 }
 
 const (
-	backupRetry     = time.Minute      // after a failure
-	backupHookTime  = 10 * time.Minute // of the program backup-hook, at least
-	backupHookWords = 4 << 10          // bytes of its output that the log has
-	backupTime      = "20060102T150405Z"
+	backupRetry    = time.Minute      // after a failure
+	backupHookTime = 10 * time.Minute // of the program backup-hook, at least
+	backupHookText = 4 << 10          // bytes of its output that the log has
+	backupTime     = "20060102T150405Z"
 )
 
 // The suffixes of a backup that is being written, and of the mark of one that the hook has not had.
@@ -76,7 +76,10 @@ func (srv *Engine) beginBackup() {
 		dir = filepath.Join(srv.Config.Dir, "backups")
 	}
 	stem := strings.TrimSuffix(cmp.Or(srv.Config.Dbfilename, "zsetd"), ".db") + "-"
-	job := backupJob{srv: srv, dir: dir, stem: stem, is: regexp.MustCompile("^" + regexp.QuoteMeta(stem) + `(\d{8}T\d{6}Z)\.db$`), keep: int(srv.Config.BackupKeep), hook: srv.Config.BackupHook, every: time.Duration(b.every) * time.Second, last: b.Last}
+	job := backupJob{
+		srv: srv, dir: dir, stem: stem, is: regexp.MustCompile("^" + regexp.QuoteMeta(stem) + `(\d{8}T\d{6}Z)\.db$`),
+		keep: int(srv.Config.BackupKeep), hook: srv.Config.BackupHook, every: time.Duration(b.every) * time.Second, last: b.Last,
+	}
 	go func() {
 		defer srv.Ending.running.Done()
 		srv.Attempt(func() {
@@ -246,6 +249,6 @@ type clipped []byte
 
 // Write implements io.Writer.
 func (c *clipped) Write(b []byte) (int, error) {
-	*c = append(*c, b[:min(len(b), backupHookWords-len(*c))]...)
+	*c = append(*c, b[:min(len(b), backupHookText-len(*c))]...)
 	return len(b), nil
 }
