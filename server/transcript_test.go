@@ -530,7 +530,7 @@ func (p *player) expect(it *transcript.Item) bool {
 			c.owes--
 		}
 		p.compare(it, got, want)
-		if it.Command != nil && it.Raw == "" {
+		if p.seen != nil && it.Command != nil && it.Raw == "" {
 			p.seen(it.Command, got)
 		}
 		if (got == transcript.Closed) != (want == transcript.Closed) {
