@@ -79,15 +79,15 @@ race: ## run the tests that start goroutines under the race detector
 	$(gotest) -race -run 'Model' ./server/internal/values/keyspace ./zset ./zset/table
 	cd server/e2e && $(gotest) -race -timeout 30m .
 
-bench: build ## measure zsetd beside redis-server; SHORT=1 takes two minutes, README=1 writes the tables, WORK="zadd|ping" chooses
+bench: build ## measure zsetd beside Redis 8.6 and redis-server; SHORT=1 takes three minutes, README=1 writes the tables, WORK="zadd|ping" chooses
 	@.ci/redis
 	@.ci/clients
-	@cd server/e2e && $(GO) run ./bench -zsetd ../../bin/zsetd $(if $(SHORT),-short) $(if $(WORK),-work '$(WORK)') \
+	@eval "$$(.ci/judges bench)" && cd server/e2e && $(GO) run ./bench -zsetd ../../bin/zsetd -redis "$${ZSETD_BENCH_REDIS8:-redis-server}" -also redis-server,valkey-server $(if $(SHORT),-short) $(if $(WORK),-work '$(WORK)') \
 		$(if $(README),-results bench/RESULTS.md -summary ../../README.md -plot bench/bench.svg,-plot ../../bin/bench.svg)
 
 bench-scale: build ## measure how cost grows with members, sets, clients, commands in a request, and cores; SHORT=1 takes a minute, README=1 writes the tables, MEMBERS=1000000 takes less memory, WORK="sets|cores" chooses
 	@.ci/redis
-	@cd server/e2e && $(GO) run ./bench -zsetd ../../bin/zsetd -scale $(if $(SHORT),-short) $(if $(WORK),-work '$(WORK)') $(if $(MEMBERS),-members $(MEMBERS)) \
+	@eval "$$(.ci/judges bench)" && cd server/e2e && $(GO) run ./bench -zsetd ../../bin/zsetd -redis "$${ZSETD_BENCH_REDIS8:-redis-server}" -scale $(if $(SHORT),-short) $(if $(WORK),-work '$(WORK)') $(if $(MEMBERS),-members $(MEMBERS)) \
 		$(if $(README),-results bench/RESULTS.md -plot bench/scale.svg,-plot ../../bin/scale.svg)
 
 bench-go: ## run the Go benchmarks

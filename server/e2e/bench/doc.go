@@ -1,7 +1,9 @@
 //go:build linux
 
-// Command bench compares the performance of zsetd with redis-server and, if it is
-// installed, valkey-server, under the same workloads in the same run.
+// Command bench compares the performance of zsetd with that of other servers of the
+// protocol, under the same workloads in the same run. The first is the reference: make bench
+// takes Redis 8.6 for it, which .ci/judges builds with its own flags and allocator, and also
+// measures redis-server and, if it is installed, valkey-server, but not their starts.
 //
 //	bench -zsetd BINARY [flags]
 //	bench -zsetd BINARY -scale [flags]
@@ -22,7 +24,7 @@
 // Latency is the time from writing a request to reading the last of its replies. A
 // request is everything that is sent at once: with P16, sixteen commands. At full
 // load latency measures queueing, so some workloads also run at half load: half of
-// the throughput of redis-server for that workload, for all servers. At half load
+// the throughput of the reference for that workload, for all servers. At half load
 // each client follows a schedule, and a late reply adds to the latency of the
 // following requests (no coordinated omission).
 //
@@ -54,7 +56,7 @@
 // subscribers, at 1 000 messages a second.
 //
 // Live queries (live.go) are measured with WORK=live only. Viewers keep replies up to date: those of
-// zsetd subscribe to queries, those of redis-server to events of the key, and read after each event
+// zsetd subscribe to queries, those of the reference to events of the key, and read after each event
 // that comes when the reply to the read before has come. Where everybody waits for one change, the
 // next follows when all have seen it. Of 100 000 ranks a client compares each with the list when
 // the changes have ended.
@@ -63,7 +65,7 @@
 //
 // At P1 the CPU per operation depends on the number of requests that wait when the
 // server polls, and so on the speed of the clients. These clients and
-// redis-benchmark give the same figures for redis-server within the variation
+// redis-benchmark give the same figures for Redis within the variation
 // between rounds. Do not compare figures of different runs.
 //
 // # How cost grows

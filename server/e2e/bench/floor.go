@@ -85,7 +85,7 @@ func (r *report) floorCells(row floorRow) []string {
 		out = append(out, micros(row.cpu(i)))
 	}
 	for i := range r.targets {
-		out = append(out, fmt.Sprintf("%.2f", row.ratio(i+1)))
+		out = append(out, fmt.Sprintf("%.2f", row.ratio(i+1, 0)))
 	}
 	return out
 }

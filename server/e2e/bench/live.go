@@ -42,8 +42,8 @@ type liveRow struct {
 	zsetd, queries, redis, reading string
 }
 
-func liveColumns() []string {
-	return []string{"work", "zsetd", "with live queries", "redis", "with events and reads"}
+func (r *report) liveColumns() []string {
+	return []string{"work", "zsetd", "with live queries", r.targets[0].name, "with events and reads"}
 }
 
 func (w liveRow) cells() []string { return []string{w.name, w.zsetd, w.queries, w.redis, w.reading} }
@@ -53,7 +53,7 @@ func (r *report) liveMarkdown(string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Measured on %s (%s), medians of %d rounds of %v; load average before %s, after %s.\n",
 		r.begun.UTC().Format(time.DateOnly), r.machine, liveRounds, r.options.length, r.loadBefore, r.loadAfter)
-	markdownTable(&b, liveColumns(), r.live, liveRow.cells)
+	markdownTable(&b, r.liveColumns(), r.live, liveRow.cells)
 	return b.String()
 }
 
@@ -71,7 +71,7 @@ func (r *report) measureLive(ctx context.Context, l limits) error {
 	if r.options.short {
 		m.part, m.rounds = 10, 1
 	}
-	fmt.Println(aligned(liveColumns()))
+	fmt.Println(aligned(m.liveColumns()))
 	return errors.Join(m.topTen(ctx), m.number(ctx), m.waitingList(ctx), m.untouched(ctx))
 }
 

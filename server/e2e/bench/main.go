@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -47,25 +48,25 @@ func isServer() bool {
 
 // options are the command line flags.
 type options struct {
-	zsetd, redis, valkey string
-	short                bool
-	quick                bool // for tests: minimal
-	work                 string
-	clients              int
-	rounds               int
-	length               time.Duration
-	scale                bool
-	members              int64
-	results, summary     string
-	plot                 string
-	profile              string
+	zsetd, redis, also string
+	short              bool
+	quick              bool // for tests: minimal
+	work               string
+	clients            int
+	rounds             int
+	length             time.Duration
+	scale              bool
+	members            int64
+	results, summary   string
+	plot               string
+	profile            string
 }
 
 func run(ctx context.Context) error {
 	var o options
 	flag.StringVar(&o.zsetd, "zsetd", "", "the binary that is measured")
 	flag.StringVar(&o.redis, "redis", "redis-server", "the server that it is compared with")
-	flag.StringVar(&o.valkey, "valkey", "valkey-server", "another one, if it can be found")
+	flag.StringVar(&o.also, "also", "", "further servers, separated by commas; those that are not found are left out")
 	flag.BoolVar(&o.short, "short", false, "a run of less than two minutes, on a tenth of the data: to see that all is well")
 	flag.StringVar(&o.work, "work", "", "a regular expression: the works to run, data sets of which to measure the memory, floor, replication, durable, start, console, live (only so), or with -scale quantities")
 	flag.IntVar(&o.clients, "clients", 50, "how many clients there are")
@@ -197,7 +198,7 @@ func run(ctx context.Context) error {
 		fmt.Print(r.idleText())
 	}
 	if !slices.Contains([]string{startWork, replicationWork, liveWork}, o.work) {
-		fmt.Print(r.verdictText())
+		fmt.Print(r.meansText(), r.verdictText())
 	}
 	r.loadAfter = load()
 	fmt.Printf("load average before %s, after %s; %v\n", r.loadBefore, r.loadAfter, time.Since(r.begun).Round(time.Second))
@@ -234,7 +235,7 @@ func run(ctx context.Context) error {
 	return r.writeSection(o.summary, "bench", func(plot string) string { return summary(r.markdown(plot)) })
 }
 
-// findTargets returns the servers, the reference first.
+// findTargets returns the servers: the reference, zsetd and the others.
 func findTargets(o options) ([]target, error) {
 	quiet := []string{"--save", "", "--appendonly", "no"}
 	redis, err := exec.LookPath(o.redis)
@@ -248,11 +249,41 @@ func findTargets(o options) ([]target, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := []target{{name: "redis", binary: redis, flags: quiet}, {name: "zsetd", binary: zsetd, flags: []string{"--dbfilename", ""}}}
-	if valkey, err := exec.LookPath(o.valkey); err == nil {
-		list = append(list, target{name: "valkey", binary: valkey, flags: quiet})
+	list := []target{{binary: redis, flags: quiet}, {name: "zsetd", binary: zsetd, flags: []string{"--dbfilename", ""}}}
+	for name := range strings.SplitSeq(o.also, ",") {
+		if other, err := exec.LookPath(name); err == nil && other != redis {
+			list = append(list, target{binary: other, flags: quiet})
+		}
+	}
+	for i := range list {
+		if list[i].name != "" {
+			continue
+		}
+		if list[i].name, err = versionOf(list[i].binary); err != nil {
+			return nil, err
+		}
 	}
 	return list, nil
+}
+
+// versionOf returns the kind and the version of a server: "redis 8.6.3".
+func versionOf(binary string) (string, error) {
+	out, err := exec.Command(binary, "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("%s --version: %w", binary, err)
+	}
+	return parseVersion(string(out))
+}
+
+// parseVersion reads "Redis server v=8.6.3 sha=...".
+func parseVersion(text string) (string, error) {
+	words := strings.Fields(text)
+	if len(words) > 2 {
+		if version, ok := strings.CutPrefix(words[2], "v="); ok {
+			return strings.ToLower(words[0]) + " " + version, nil
+		}
+	}
+	return "", fmt.Errorf("no version in %q", text)
 }
 
 // measureWorks applies workloads to one server of each kind, alternating.

@@ -53,7 +53,7 @@ func (r *report) plot() string {
 	}
 	s := newSVG(width, total, 11)
 	s.legend(12, r.names())
-	s.text(float64(width-8), 22, "end", `fill="#666"`, r.targets[1].name+" : "+r.targets[0].name)
+	s.text(float64(width-8), 22, "end", `fill="#666"`, r.targets[own].name+" : "+r.targets[0].name)
 	s.bars(plotTop, "The server's CPU per operation, µs (shorter is better, logarithmic)", cpu)
 	if len(memory) > 0 {
 		s.bars(plotTop+height(cpu), "Resident memory, MB (shorter is better, logarithmic)", memory)
@@ -100,6 +100,6 @@ func (s *svg) bars(top int, title string, rows []bars) {
 			s.rect(plotLeft, bar, x(v)-plotLeft, barHeight-1, colour(i))
 			s.text(x(v)+4, float64(bar+barHeight-1), "start", `font-size="9" fill="#444"`, micros(v))
 		}
-		s.text(plotLeft+plotWidth+plotRight-8, middle, "end", `font-weight="bold"`, fmt.Sprintf("%.2f", row.values[1]/row.values[0]))
+		s.text(plotLeft+plotWidth+plotRight-8, middle, "end", `font-weight="bold"`, fmt.Sprintf("%.2f", row.values[own]/row.values[0]))
 	}
 }

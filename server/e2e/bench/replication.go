@@ -208,11 +208,7 @@ func (r *report) replicationMarkdown(string) string {
 }
 
 func (r *report) replicationColumns() []string {
-	out := append([]string{"replication"}, r.names()...)
-	for _, t := range r.targets[1:] {
-		out = append(out, t.name+" : "+r.targets[0].name)
-	}
-	return out
+	return append(append([]string{"replication"}, r.names()...), r.ratioColumns()...)
 }
 
 func (r *report) replicationCells(row replicationRow) []string {
@@ -220,8 +216,5 @@ func (r *report) replicationCells(row replicationRow) []string {
 	for _, v := range row.values {
 		out = append(out, micros(v))
 	}
-	for _, v := range row.values[1:] {
-		out = append(out, fmt.Sprintf("%.2f", v/row.values[0]))
-	}
-	return out
+	return append(out, r.ratios(func(i int) float64 { return row.values[i] })...)
 }

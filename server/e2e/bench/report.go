@@ -14,7 +14,10 @@ import (
 	"time"
 )
 
-// report has the results of a run. The first target is the reference.
+// own is the index of zsetd among the targets. The first is the reference.
+const own = 1
+
+// report has the results of a run.
 type report struct {
 	targets               []target
 	rows                  []row
@@ -54,8 +57,8 @@ func (w row) cpu(target int) float64 { return median(w.samples[target], (*sample
 // rate returns the operations per second of a target.
 func (w row) rate(target int) float64 { return median(w.samples[target], (*sample).perSec) }
 
-// ratio returns the CPU per operation of a target relative to the first one.
-func (w row) ratio(target int) float64 { return w.cpu(target) / w.cpu(0) }
+// ratio returns the CPU per operation of one target relative to that of another one.
+func (w row) ratio(target, other int) float64 { return w.cpu(target) / w.cpu(other) }
 
 // quantiles returns p50, p99 and p99.9 of all rounds, in microseconds.
 func (w row) quantiles(target int) [3]float64 {
@@ -83,20 +86,17 @@ func (r *report) halfLoad(title string) float64 {
 
 // cells returns the texts of a row, one for each of columns.
 func (r *report) cells(w row) []string {
-	var cpu, ratios, rates []string
+	var cpu, rates []string
 	var latencies [3][]string
 	for i := range r.targets {
 		cpu = append(cpu, micros(w.cpu(i)))
-		if i > 0 {
-			ratios = append(ratios, fmt.Sprintf("%.2f", w.ratio(i)))
-		}
 		rates = append(rates, fmt.Sprintf("%.0f", w.rate(i)/1000))
 		for k, q := range w.quantiles(i) {
 			latencies[k] = append(latencies[k], micros(q))
 		}
 	}
 	out := append([]string{w.work.title()}, cpu...)
-	out = append(append(out, ratios...), strings.Join(rates, " · "))
+	out = append(append(out, r.ratios(w.cpu)...), strings.Join(rates, " · "))
 	for _, l := range latencies {
 		out = append(out, strings.Join(l, " · "))
 	}
@@ -108,10 +108,33 @@ func (r *report) columns() []string {
 	for _, t := range r.targets {
 		out = append(out, t.name+" µs")
 	}
-	for _, t := range r.targets[1:] {
-		out = append(out, t.name+" : "+r.targets[0].name)
+	return append(append(out, r.ratioColumns()...), "1000/s", "p50 µs", "p99 µs", "p99.9 µs")
+}
+
+// others returns the indexes of the targets with which zsetd is compared: of none if it is alone.
+func (r *report) others() (list []int) {
+	for i := range r.targets {
+		if i != own && len(r.targets) > own {
+			list = append(list, i)
+		}
 	}
-	return append(out, "1000/s", "p50 µs", "p99 µs", "p99.9 µs")
+	return list
+}
+
+// ratioColumns returns the headers of ratios.
+func (r *report) ratioColumns() (list []string) {
+	for _, i := range r.others() {
+		list = append(list, r.targets[own].name+" : "+r.targets[i].name)
+	}
+	return list
+}
+
+// ratios returns a quantity of zsetd relative to that of each other target.
+func (r *report) ratios(of func(target int) float64) (list []string) {
+	for _, i := range r.others() {
+		list = append(list, fmt.Sprintf("%.2f", of(own)/of(i)))
+	}
+	return list
 }
 
 // micros formats a number with three significant digits, or all digits before the
@@ -155,50 +178,34 @@ func (r *report) memoryColumns() []string {
 	for _, t := range r.targets {
 		out = append(out, t.name+" MB")
 	}
-	against := func() {
-		for _, t := range r.targets[1:] {
-			out = append(out, t.name+" : "+r.targets[0].name)
-		}
-	}
-	against()
-	out = append(out, "after churn MB")
-	against()
-	return append(out, "peak MB", "replaced, times")
+	out = append(append(out, r.ratioColumns()...), "after churn MB")
+	return append(append(out, r.ratioColumns()...), "peak MB", "replaced, times")
 }
 
 func (r *report) memoryCells(m memoryRow) []string {
-	var live, churned, peak, times, ratios, churnedRatios []string
+	var live, churned, peak, times []string
 	mega := func(n int64) string { return fmt.Sprintf("%.1f", float64(n)/1e6) }
-	for i, c := range m.cells {
+	for _, c := range m.cells {
 		live = append(live, mega(c.live))
 		churned = append(churned, mega(c.churned))
 		peak = append(peak, mega(c.peak))
 		times = append(times, strings.TrimSuffix(fmt.Sprintf("%.1f", c.times), ".0"))
-		if i > 0 {
-			ratios = append(ratios, fmt.Sprintf("%.2f", m.liveRatio(i)))
-			churnedRatios = append(churnedRatios, fmt.Sprintf("%.2f", m.churnedRatio(i)))
-		}
 	}
 	out := append([]string{m.name}, live...)
-	out = append(append(out, ratios...), strings.Join(churned, " · "))
-	return append(append(out, churnedRatios...), strings.Join(peak, " · "), strings.Join(times, " · "))
+	out = append(append(out, r.ratios(m.liveOf)...), strings.Join(churned, " · "))
+	return append(append(out, r.ratios(m.churnedOf)...), strings.Join(peak, " · "), strings.Join(times, " · "))
 }
 
-func (m memoryRow) liveRatio(target int) float64 {
-	return float64(m.cells[target].live) / float64(m.cells[0].live)
-}
+func (m memoryRow) liveOf(target int) float64    { return float64(m.cells[target].live) }
+func (m memoryRow) churnedOf(target int) float64 { return float64(m.cells[target].churned) }
 
-func (m memoryRow) churnedRatio(target int) float64 {
-	return float64(m.cells[target].churned) / float64(m.cells[0].churned)
-}
-
-// geometricMean returns the geometric mean of a target's ratios over the chosen
-// workloads, and their number.
-func (r *report) geometricMean(target int, chosen func(work) bool) (mean float64, n int) {
+// geometricMean returns the geometric mean of zsetd's ratios to another target over the
+// chosen workloads, and their number.
+func (r *report) geometricMean(other int, chosen func(work) bool) (mean float64, n int) {
 	sum := 0.0
 	for _, w := range r.rows {
-		if w.work.halfLoadOf == "" && chosen(w.work) && w.cpu(0) > 0 && w.cpu(target) > 0 { // at least one tick
-			sum += math.Log(w.ratio(target))
+		if w.work.halfLoadOf == "" && chosen(w.work) && w.cpu(other) > 0 && w.cpu(own) > 0 { // at least one tick
+			sum += math.Log(w.ratio(own, other))
 			n++
 		}
 	}
@@ -232,11 +239,11 @@ func (r *report) markdown(plot string) string {
 		markdownTable(&b, r.durableColumns(), r.durable, r.durableCells)
 	}
 	b.WriteByte('\n')
-	for line := range strings.Lines(r.idleText()) {
+	for line := range strings.Lines(r.meansText() + r.idleText()) {
 		b.WriteString("- " + line)
 	}
 	b.WriteString("\nTargets, and whether this run reaches them:\n\n")
-	for _, v := range r.verdicts(1) {
+	for _, v := range r.verdicts() {
 		b.WriteString("- " + v.String() + "\n")
 	}
 	return b.String()

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// aReport returns a report of two servers and two workloads: the second server
-// takes half and twice as much as the first.
+// aReport returns a report of three servers and two workloads: zsetd takes half and twice
+// as much as the first server, and as much as the third.
 func aReport() *report {
 	sampleOf := func(cpu time.Duration) *sample {
 		s := &sample{ops: 1000, elapsed: time.Second / 10, cpu: cpu}
@@ -31,14 +31,14 @@ func aReport() *report {
 		return out
 	}
 	return &report{
-		targets: []target{{name: "redis"}, {name: "zsetd"}},
+		targets: []target{{name: "redis 8"}, {name: "zsetd"}, {name: "redis 7"}},
 		rows: []row{
-			{work{name: "PING", pipeline: 16}, [][]*sample{rounds(8, 2, 4), rounds(1, 2, 9)}},
-			{work{name: "A<B", pipeline: 16}, [][]*sample{rounds(10, 30), rounds(40, 40)}},
+			{work{name: "PING", pipeline: 16}, [][]*sample{rounds(8, 2, 4), rounds(1, 2, 9), rounds(2)}},
+			{work{name: "A<B", pipeline: 16}, [][]*sample{rounds(10, 30), rounds(40, 40), rounds(40)}},
 		},
-		memory:  []memoryRow{{"1 000 000 members in one set", []memoryCell{{200e6, 250e6, 300e6, 10}, {50e6, 300e6, 310e6, 7.25}}}},
-		idle:    idleRow{[]time.Duration{4e6, 12e6}, []int64{9e6, 18e6}, []float64{0.001, 0}},
-		floor:   []floorRow{{50, row{work{name: "PING", pipeline: 1}, [][]*sample{rounds(10), rounds(12), rounds(11)}}}, {500, row{work{name: "PING", pipeline: 1}, [][]*sample{rounds(10), rounds(10), rounds(12)}}}},
+		memory:  []memoryRow{{"1 000 000 members in one set", []memoryCell{{200e6, 250e6, 300e6, 10}, {50e6, 300e6, 310e6, 7.25}, {100e6, 100e6, 100e6, 1}}}},
+		idle:    idleRow{[]time.Duration{4e6, 12e6, 5e6}, []int64{9e6, 18e6, 9e6}, []float64{0.001, 0, 0.001}},
+		floor:   []floorRow{{50, row{work{name: "PING", pipeline: 1}, [][]*sample{rounds(10), rounds(12), rounds(11), rounds(13)}}}, {500, row{work{name: "PING", pipeline: 1}, [][]*sample{rounds(10), rounds(10), rounds(12), rounds(10)}}}},
 		machine: "2 cores", loadBefore: "0.1 0.2 0.3", loadAfter: "1 1 1",
 		options: options{clients: 50, rounds: 3, length: 2 * time.Second},
 	}
@@ -46,33 +46,35 @@ func aReport() *report {
 
 func TestReport(t *testing.T) {
 	r := aReport()
-	if got, want := r.cells(r.rows[0])[:5], []string{"PING, P16", "4.00", "2.00", "0.50", "10 · 10"}; !slices.Equal(got, want) {
+	if got, want := r.cells(r.rows[0])[:7], []string{"PING, P16", "4.00", "2.00", "2.00", "0.50", "1.00", "10 · 10 · 10"}; !slices.Equal(got, want) {
 		t.Errorf("cells: got %q, want %q", got, want)
 	}
 	if got := r.rows[1].cpu(0); got != 20 {
 		t.Errorf("the median of 10 and 30: got %v, want 20", got)
 	}
-	if mean, n := r.geometricMean(1, func(work) bool { return true }); n != 2 || mean < 0.999 || mean > 1.001 {
-		t.Errorf("the geometric mean of 2 and 1/2: got %v of %d, want 1 of 2", mean, n)
+	for _, other := range []int{0, 2} {
+		if mean, n := r.geometricMean(other, func(work) bool { return true }); n != 2 || mean < 0.999 || mean > 1.001 {
+			t.Errorf("the geometric mean of 2 and 1/2, or of 1 and 1: got %v of %d, want 1 of 2", mean, n)
+		}
 	}
 	if got := r.halfLoad("PING, P16"); got != 5000 {
 		t.Errorf("half load: got %v, want 5000", got)
 	}
-	if got := r.verdictText(); !strings.Contains(got, "zsetd: no more CPU per operation than redis: not reached; not in 1 of 2: A<B, P16 2.00\n") {
+	if got := r.verdictText(); !strings.Contains(got, "no more CPU per operation than redis 8: not reached; not in 1 of 2: A<B, P16 2.00\n") {
 		t.Errorf("verdicts: got %q", got)
 	}
 	text := r.markdown("x.svg")
 	for _, want := range []string{
 		"![CPU per operation](x.svg)\n", "load average before 0.1 0.2 0.3, after 1 1 1",
-		"| work | redis µs | zsetd µs | zsetd : redis | 1000/s | p50 µs | p99 µs | p99.9 µs |\n|---|--:|--:|--:|--:|--:|--:|--:|\n| PING, P16 | 4.00 |",
-		"| 1 000 000 members in one set | 200.0 | 50.0 | 0.25 | 250.0 · 300.0 | 1.20 | 300.0 · 310.0 | 10 · 7.2 |\n\n| PING |",
-		"| 500 clients, P1 | 10.0 | 10.0 | 12.0 | 1.00 | 1.20 |\n\n- redis answers 4 ms",
+		"| work | redis 8 µs | zsetd µs | redis 7 µs | zsetd : redis 8 | zsetd : redis 7 | 1000/s | p50 µs | p99 µs | p99.9 µs |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n| PING, P16 | 4.00 |",
+		"| 1 000 000 members in one set | 200.0 | 50.0 | 100.0 | 0.25 | 0.50 | 250.0 · 300.0 · 100.0 | 1.20 | 3.00 | 300.0 · 310.0 · 100.0 | 10 · 7.2 · 1 |\n\n| PING |",
+		"| 500 clients, P1 | 10.0 | 10.0 | 12.0 | 10.0 | 1.00 | 1.20 | 1.00 |\n\n- redis 8 answers 4 ms",
 		"\n- zsetd answers 12 ms after its start; idle it takes 18.0 MB and 0.000 % of a core\n",
-		"\n- at most 0.5 of it at P16, in the geometric mean: **not reached**; 1.00, of 2 works\n",
-		"\n- no more memory than redis: **reached**; in all 1\n",
+		"\n- at most 0.62 of it at P16, in the geometric mean: **not reached**; 1.00, of 2 works\n",
+		"\n- no more memory than redis 8: **reached**; in all 1\n",
 		"\n- no more after churn: **not reached**; not in 1 of 1: 1 000 000 members in one set 1.20\n",
 		"\n- idle less than 20 MB: **reached**; 18.0 MB\n",
-		"| PING | floor µs | redis µs | zsetd µs | redis : floor | zsetd : floor |\n|---|--:|--:|--:|--:|--:|\n| 50 clients, P1 | 10.0 | 12.0 | 11.0 | 1.20 | 1.10 |\n",
+		"| PING | floor µs | redis 8 µs | zsetd µs | redis 7 µs | redis 8 : floor | zsetd : floor | redis 7 : floor |\n|---|--:|--:|--:|--:|--:|--:|--:|\n| 50 clients, P1 | 10.0 | 12.0 | 11.0 | 13.0 | 1.20 | 1.10 | 1.30 |\n",
 		"\n- at most 1.12 of the floor for a PING at P1: **not reached**; not in 1 of 2: 500 clients 1.20\n",
 	} {
 		if !strings.Contains(text, want) {
@@ -108,7 +110,7 @@ func TestSummary(t *testing.T) {
 	if got := strings.Count(want, "\n| "); got != 1+len(summaryWorks()) {
 		t.Errorf("%d rows, want %d and the header", got, len(summaryWorks()))
 	}
-	if got, columns := summary(aReport().markdown("x.svg")), "\n| work | redis µs | zsetd µs | zsetd : redis | 1000/s |\n|---|--:|--:|--:|--:|\n"; !strings.HasSuffix(got, columns+"\n![CPU per operation](x.svg)\n") {
+	if got, columns := summary(aReport().markdown("x.svg")), "\n| work | redis 8 µs | zsetd µs | redis 7 µs | zsetd : redis 8 | zsetd : redis 7 | 1000/s |\n|---|--:|--:|--:|--:|--:|--:|\n"; !strings.HasSuffix(got, columns+"\n![CPU per operation](x.svg)\n") {
 		t.Errorf("a summary without rows is\n%s", got)
 	}
 }
@@ -139,7 +141,7 @@ func TestPlot(t *testing.T) {
 	r := aReport()
 	r.rows[0].samples[1] = []*sample{{ops: 1, elapsed: time.Second}} // less than a tick of CPU time
 	texts := textsOf(t, r.plot())
-	for _, want := range []string{"A<B, P16", "PING, P16", "zsetd : redis", "20.0", "2.00", "1 000 000 members in one set", "after churn", "200", "1.20"} {
+	for _, want := range []string{"A<B, P16", "PING, P16", "zsetd : redis 8", "20.0", "2.00", "1 000 000 members in one set", "after churn", "200", "1.20"} {
 		if !slices.Contains(texts, want) {
 			t.Errorf("%q is not in %q", want, texts)
 		}
@@ -164,6 +166,20 @@ func textsOf(t *testing.T, svg string) (texts []string) {
 		if c, ok := token.(xml.CharData); ok {
 			texts = append(texts, string(c))
 		}
+	}
+}
+
+func TestParseVersion(t *testing.T) {
+	for text, want := range map[string]string{
+		"Redis server v=8.6.3 sha=00000000:1 malloc=jemalloc-5.3.0 bits=64 build=f2\n":  "redis 8.6.3",
+		"Valkey server v=9.1.2 sha=00000000:1 malloc=jemalloc-5.3.0 bits=64 build=f2\n": "valkey 9.1.2",
+	} {
+		if got, err := parseVersion(text); got != want || err != nil {
+			t.Errorf("%q: %q %v, want %q", text, got, err, want)
+		}
+	}
+	if got, err := parseVersion("zsetd 1.0"); err == nil {
+		t.Errorf("no version: %q", got)
 	}
 }
 

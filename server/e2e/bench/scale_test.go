@@ -24,7 +24,7 @@ func TestScaleReport(t *testing.T) {
 	}
 	text := r.scaleMarkdown(list, "x.svg")
 	for _, want := range []string{
-		"![How cost grows](x.svg)\n", "numbers of redis · zsetd;",
+		"![How cost grows](x.svg)\n", "numbers of redis 8 · zsetd · redis 7;",
 		"\n| members in one set | ZADD, P16, µs | RSS per member, bytes |\n|---|--:|--:|\n| 100 | 1.00 · 2.00 | – |\n",
 		"\n| 100 000 | 50.0 · 60.0 | 120 · 60.2 |\n\n| cores |",
 	} {

@@ -53,6 +53,9 @@ func startShapes(part int64) []startShape {
 	return list
 }
 
+// started returns the targets whose starts are measured: a third would take minutes more.
+func (r *report) started() []target { return r.targets[:own+1] }
+
 // measureStarts writes the file of each server, and starts them alternately with it. Redis
 // has an RDB file.
 func (r *report) measureStarts(ctx context.Context, data []startShape, pause time.Duration) error {
@@ -76,9 +79,9 @@ func (r *report) measureStarts(ctx context.Context, data []startShape, pause tim
 
 // startsOf measures the starts of all servers with one data set.
 func (r *report) startsOf(ctx context.Context, s startShape, rounds int, pause time.Duration) (startRow, error) {
-	row := startRow{name: s.name, samples: make([][]startSample, len(r.targets))}
+	row := startRow{name: s.name, samples: make([][]startSample, own+1)}
 	var dirs []string
-	for _, t := range r.targets {
+	for _, t := range r.started() {
 		dir, err := os.MkdirTemp("", "zsetd-bench-start-")
 		if err != nil {
 			return row, err
@@ -90,7 +93,7 @@ func (r *report) startsOf(ctx context.Context, s startShape, rounds int, pause t
 		}
 	}
 	for range rounds {
-		for i, t := range r.targets {
+		for i, t := range r.started() {
 			sample, err := t.measureStart(ctx, dirs[i], pause)
 			if err != nil {
 				return row, fmt.Errorf("start with %s, %s: %w", s.name, t.name, err)
@@ -151,24 +154,19 @@ func (w startRow) median(target int, of func(startSample) float64) float64 {
 
 func (r *report) startColumns() []string {
 	out := []string{"start with"}
-	for _, t := range r.targets {
+	for _, t := range r.started() {
 		out = append(out, t.name+" s")
 	}
-	for _, t := range r.targets[1:] {
-		out = append(out, t.name+" : "+r.targets[0].name)
-	}
-	return append(out, "CPU s", "peak RSS MB", "RSS at the first reply MB", "RSS at rest MB")
+	return append(out, r.targets[own].name+" : "+r.targets[0].name, "CPU s", "peak RSS MB", "RSS at the first reply MB", "RSS at rest MB")
 }
 
 func (r *report) startCells(w startRow) []string {
 	seconds := func(s startSample) float64 { return s.answer.Seconds() }
 	out := []string{w.name}
-	for i := range r.targets {
+	for i := range w.samples {
 		out = append(out, fmt.Sprintf("%.2f", w.median(i, seconds)))
 	}
-	for i := range r.targets[1:] {
-		out = append(out, fmt.Sprintf("%.2f", w.median(i+1, seconds)/w.median(0, seconds)))
-	}
+	out = append(out, fmt.Sprintf("%.2f", w.median(own, seconds)/w.median(0, seconds)))
 	for _, column := range []struct {
 		format string
 		of     func(startSample) float64
@@ -179,7 +177,7 @@ func (r *report) startCells(w startRow) []string {
 		{"%.0f", func(s startSample) float64 { return float64(s.rest) / 1e6 }},
 	} {
 		var cells []string
-		for i := range r.targets {
+		for i := range w.samples {
 			cells = append(cells, fmt.Sprintf(column.format, w.median(i, column.of)))
 		}
 		out = append(out, strings.Join(cells, " · "))
@@ -191,7 +189,7 @@ func (r *report) startCells(w startRow) []string {
 func (r *report) startMarkdown(string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Measured on %s (%s), medians of %d starts; load average before %s, after %s.\nWhere a column has several numbers, they are those of %s.\n",
-		r.begun.UTC().Format(time.DateOnly), r.machine, startRounds, r.loadBefore, r.loadAfter, strings.Join(r.names(), " · "))
+		r.begun.UTC().Format(time.DateOnly), r.machine, startRounds, r.loadBefore, r.loadAfter, strings.Join(r.names()[:own+1], " · "))
 	markdownTable(&b, r.startColumns(), r.starts, r.startCells)
 	return b.String()
 }

@@ -16,7 +16,7 @@ type work struct {
 	large       bool   // uses the large set
 	consumes    bool   // ends when three tenths of the large set are consumed
 	subscribers int    // number of subscribers to the published messages
-	halfLoadOf  string // runs at half of redis-server's throughput for that workload
+	halfLoadOf  string // runs at half of the reference's throughput for that workload
 }
 
 func (w work) title() string {
