@@ -162,7 +162,7 @@ func grouped(n int64) string {
 func aligned(cells []string) string {
 	var b strings.Builder
 	for i, c := range cells {
-		width := 15
+		width := 21
 		if i == 0 {
 			width = -33
 		} else if len(cells) > 8 && i > len(cells)-4 {
