@@ -51,6 +51,12 @@ func (srv *Engine) RunTurns(l Loop) (mine, unwritten bool) {
 // WriteDirect writes the changes that RunTurns has left to the caller.
 func (srv *Engine) WriteDirect() { srv.Keeper.WriteDirect() }
 
+// Gathering reports whether changes of loops wait for more of them, until a loop calls Gathered.
+func (srv *Engine) Gathering() bool { return srv.Keeper.Gathering() }
+
+// Gathered is called by a loop that has no more input.
+func (srv *Engine) Gathered() { srv.Keeper.Gathered() }
+
 // runTurns is RunTurns with the lock held, while no script lends it.
 func (srv *Engine) runTurns(l Loop) (mine, unwritten bool) {
 	defer srv.guard()

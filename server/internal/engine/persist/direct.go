@@ -27,6 +27,9 @@ func (k *Keeper) TakeDirect(waiting int) (taken bool) {
 	if !k.endDefer() {
 		return false
 	}
+	if k.looped = true; k.Gathering() {
+		return false
+	}
 	if waiting > directClients || k.saveDuration < 0 || k.saveDuration > k.Limits.Direct || k.Failed != nil || k.NeedsFresh ||
 		k.Rewrite != nil || k.ObsoleteUpTo != 0 || k.SaveRequested || k.Pending() {
 		k.Wake()

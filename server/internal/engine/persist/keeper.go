@@ -42,6 +42,7 @@ type Keeper struct {
 	loading // the host's lock guards the fields from here on
 	schedule
 	direct
+	gathered
 	progress
 	rewriting
 	saving
@@ -428,36 +429,13 @@ func (k *Keeper) step() (more bool) {
 	k.Flush()
 	var pause time.Duration
 	k.host.Maintain(func() {
+		k.gather() // the loops of the released clients may call Gathered
 		more = k.Account()
 		k.untrack()
 		pause = k.pause(time.Since(start), more)
 	})
 	time.Sleep(pause)
 	return more
-}
-
-// A checkpoint that has released clients is followed by their next commands, which can share
-// the next one. Waiting for these commands halves the number of checkpoints, and delays those
-// that wait already: it pays if a checkpoint takes longer than the wait. Otherwise two groups
-// of clients take turns, one at the disk and one at the processor.
-const (
-	gatherClients = 5                     // number of released clients from which on the next checkpoint waits
-	gatherEach    = 20 * time.Microsecond // time until the next command, for each client
-	gatherLeast   = time.Millisecond      // resolution of time.Sleep
-)
-
-// pause returns the wait before the next checkpoint, after one that has taken d. more reports
-// that it has succeeded.
-func (k *Keeper) pause(d time.Duration, more bool) time.Duration {
-	switch {
-	case more && (k.Rewrite != nil || k.ObsoleteUpTo != 0) && !k.NeedsFresh:
-		return d // a rewrite is not urgent: half of the time is left to the clients
-	case k.always && k.released >= gatherClients:
-		if wait := max(gatherLeast, time.Duration(k.released)*gatherEach); wait <= d {
-			return wait
-		}
-	}
-	return 0
 }
 
 // miss notes that another program has removed or changed the file, or that its
@@ -491,8 +469,11 @@ func (k *Keeper) due() bool {
 	if !k.Automatic() {
 		return false
 	}
-	if k.NeedsFresh || k.always && keys.Recorded() > 0 {
+	if k.NeedsFresh {
 		return true
+	}
+	if gathers := k.gathers(now); k.always && keys.Recorded() > 0 {
+		return !gathers
 	}
 	next := k.nextSave(k.host.Changes() - k.taken)
 	if next.IsZero() {
@@ -570,7 +551,7 @@ func (k *Keeper) Note(changes int64) {
 		if k.o.Keys.Recorded() == 0 {
 			break
 		}
-		if k.wanted = k.deferred; !k.wanted {
+		if k.wanted = k.deferred; !k.wanted && !k.Gathering() {
 			k.Wake()
 		}
 	case changes > 0 && len(k.rules) > 0 && k.Failed == nil:

@@ -485,6 +485,85 @@ func TestGather(t *testing.T) {
 	}
 }
 
+// TestGatherLoop checks that on a fast disk a checkpoint waits until a loop finds no more input,
+// and not for long.
+func TestGatherLoop(t *testing.T) {
+	const begin, each, gathered, late = "begin", "each", "gathered", "late"
+	for _, c := range []struct {
+		name    string
+		clients int
+		looped  bool   // the changes are those of a loop
+		when    string // Gathered is called
+		want    int    // syncs by the time of the last change, which is the third
+		later   int    // by 10 ms after that
+	}{
+		{"a loop with more input", 50, true, late, 0, 1},
+		{"a loop without more input", 50, true, gathered, 0, 1},
+		{"a loop that never has more input", 50, true, each, 3, 3},
+		{"few clients", 4, true, late, 3, 3},
+		{"no loop", 50, false, late, 3, 3},
+	} {
+		path := filepath.Join(t.TempDir(), "k.db")
+		synctest.Test(t, func(t *testing.T) {
+			var syncs atomic.Int64
+			h, err := openOn(path, map[string]string{"appendfsync": "always"}, func(operation string) error {
+				if operation == "sync log" {
+					syncs.Add(1)
+					time.Sleep(100 * time.Microsecond)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.clients = c.clients
+			change := func(value string, looped bool) {
+				h.LockedNow(func() {
+					if looped {
+						h.k.Defer()
+					}
+					h.set("a", value)
+					h.k.Note(h.changes)
+					if looped && h.k.TakeDirect(100) {
+						t.Errorf("%s: a direct checkpoint for 100 clients", c.name)
+					}
+				})
+			}
+			change("0", false) // makes the log
+			time.Sleep(time.Second)
+			change("1", c.looped)
+			time.Sleep(120 * time.Microsecond) // behind the sync
+			syncs.Store(0)
+			for i := range 3 {
+				change(fmt.Sprint(i), c.looped)
+				if c.when == each {
+					h.k.Gathered()
+				}
+				synctest.Wait() // syncs have begun
+				if i < 2 {
+					time.Sleep(200 * time.Microsecond)
+				}
+			}
+			got := syncs.Load()
+			if c.when == gathered {
+				h.k.Gathered()
+				synctest.Wait()
+				if got++; syncs.Load() != got {
+					t.Errorf("%s: no sync", c.name)
+				}
+				got--
+			}
+			time.Sleep(10 * time.Millisecond)
+			if later := syncs.Load(); got != int64(c.want) || later != int64(c.later) {
+				t.Errorf("%s: %d syncs, and %d later, want %d and %d", c.name, got, later, c.want, c.later)
+			}
+			if err := h.k.Close(false); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // TestClosedKeeper checks the errors of a keeper that is closed, and of one without a
 // file.
 func TestClosedKeeper(t *testing.T) {

@@ -449,10 +449,11 @@ func (l *loop) flush() {
 // wait waits until there is work, and returns the number of events. It returns
 // false if the loop is to end.
 func (l *loop) wait() (n int, ok bool) {
-	if l.busy || len(l.ready) > 0 || len(l.notified) > 0 {
+	if l.busy || len(l.ready) > 0 || len(l.notified) > 0 || l.t.engine.Gathering() {
 		n = l.poll(0)
 	}
 	if n == 0 && len(l.ready) == 0 && len(l.notified) == 0 {
+		l.t.engine.Gathered()
 		l.traffic.flushTo(l.t.engine)
 		l.mu.Lock()
 		if l.quit {
