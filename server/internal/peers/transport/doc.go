@@ -4,12 +4,14 @@
 //
 // # Two transports
 //
-// On Linux a few epoll loops (epoll_linux.go) serve plain sockets, unless the parameter
-// transport is net. A goroutine per connection (net.go) serves every other connection:
-// TLS, a pipe, another operating system. Both parse input in the same way (input.go); they
-// differ in which goroutine reads and writes. Tests run with either: the build tag
-// zsetd_net makes net the default. The first loop also keeps the server's timer, so that an
-// event of expiry costs no switch of threads (alarm_linux.go).
+// On Linux epoll loops (epoll_linux.go) serve plain sockets, unless the parameter
+// transport is net: one at first, and more while they are busy and cores are idle, to which
+// clients then move (loops_linux.go). A goroutine per connection (net.go) serves every
+// other connection: TLS, a pipe, another operating system. Both parse input in the same way
+// (input.go); they differ in which goroutine reads and writes. Tests run with either: the
+// build tag zsetd_net makes net the default. With the tag zsetd_unsettled clients go from
+// loop to loop all the time. The first loop also keeps the server's timer, so that an event
+// of expiry costs no switch of threads (alarm_linux.go).
 //
 // # Sessions
 //
@@ -39,7 +41,8 @@
 //     loaded. It joins them before it returns.
 //   - A connection of the net transport has one, and a second one while output waits that
 //     the socket has not accepted. A loop is one; each closed connection of a loop has one
-//     until its session has ended. Close and Shutdown join them, and then the loops.
+//     until its session has ended. While loops have work one more measures their load
+//     (followLoad). Close and Shutdown join them, and then the loops.
 //   - SHUTDOWN starts one that runs the shutdown. Close and Shutdown join it.
 //   - After a panic, one of the engine closes all connections; Close and Shutdown wait for
 //     its end.
@@ -51,8 +54,9 @@
 // Transport.mu guards the listeners and the set of connections. It is taken before the
 // engine's lock, as a new session needs that. These are taken after the engine's lock, and
 // no other lock with them: the lock of the listeners of ListenAndServe, that of the TLS
-// configuration, and that of a loop's posted connections. A connection has no lock: its
-// fields belong to its goroutine or loop, except atomic ones.
+// configuration, and that of a loop's posted connections. The last is also taken after
+// Transport.mu. A connection has no lock: its fields belong to its goroutine or loop,
+// except atomic ones.
 //
 // # TLS
 //

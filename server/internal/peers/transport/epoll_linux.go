@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -52,14 +51,10 @@ import (
 // A script that lends the lock occupies the goroutine that runs it. So that the
 // other clients of its loop receive -BUSY, another goroutine becomes the loop
 // (Replace); the old one posts its client when the script has ended, and exits.
+//
+// How many loops there are follows the load: see loops_linux.go.
 
 const (
-	// maxLoops is the maximum number of loops. There is one per two cores. On two
-	// cores, with 50 clients, one loop takes 5.1 to 5.6 µs for PING and 0.60 to
-	// 0.67 µs in pipelines of 16; two loops take 6.7 to 7.3 and 0.72 to 0.83,
-	// because they contend for the lock and find fewer clients ready at a time. A
-	// goroutine per client takes 8.4 to 8.8 and 0.83 to 0.87.
-	maxLoops = 4
 	// maxEvents is how many events a loop fetches from epoll at once.
 	maxEvents = 256
 	// readBatch is how many sockets are read before their commands run. The state of
@@ -82,15 +77,6 @@ const (
 	// to run.
 	maxMessageDelay = 4 * time.Millisecond
 )
-
-// loops are the loops of a server. The first connections start them.
-type loops struct {
-	all  []*loop
-	next int
-	gone sync.WaitGroup
-
-	closed sync.Once
-}
 
 type loop struct {
 	t     *Transport
@@ -116,10 +102,15 @@ type loop struct {
 	room    int      // bytes in outputs
 	lists   []*lists
 	traffic traffic
+	giving  []order // clients to give to other loops
+	tries   int     // how many more rounds giving lasts
+	rounds  int     // counts waits
+	meter   meter
 
 	mu       sync.Mutex
 	posts    []*polled
-	sleeping bool // not woken yet
+	orders   []order // the next ones of giving
+	sleeping bool    // not woken yet
 	quit     bool
 }
 
@@ -127,7 +118,7 @@ type loop struct {
 type polled struct {
 	input
 	t          *Transport
-	loop       *loop
+	loop       atomic.Pointer[loop] // changed by the loop itself, with its lock: see give
 	fd         int
 	interest   uint32 // the events requested from epoll; 0: none, and not registered
 	more       bool   // the last read returned data
@@ -179,7 +170,8 @@ func (t *Transport) serveSocket(nc net.Conn) bool {
 		return false
 	}
 	nc.Close()
-	c := &polled{t: t, loop: l, fd: p.FD, posted: true}
+	c := &polled{t: t, fd: p.FD, posted: true}
+	c.loop.Store(l)
 	p.Wake, p.Reader, p.Conn = c.wake, &c.reader, c
 	t.conns[c] = struct{}{}
 	t.running.Add(1)
@@ -189,25 +181,6 @@ func (t *Transport) serveSocket(nc net.Conn) bool {
 	l.mu.Unlock()
 	c.wake()
 	return true
-}
-
-// nextLoop returns the loop for the next connection.
-func (t *Transport) nextLoop() (*loop, error) {
-	ls := &t.loops
-	if len(ls.all) < max(1, min(maxLoops, runtime.GOMAXPROCS(0)/2)) {
-		l, err := newLoop(t)
-		if err != nil {
-			return nil, err
-		}
-		if len(ls.all) == 0 {
-			l.useAlarm(createTimer)
-		}
-		ls.all = append(ls.all, l)
-		ls.gone.Go(l.run)
-		return l, nil
-	}
-	ls.next++
-	return ls.all[ls.next%len(ls.all)], nil
 }
 
 func newLoop(t *Transport) (*loop, error) {
@@ -229,36 +202,6 @@ func newLoop(t *Transport) (*loop, error) {
 	return &loop{t: t, epoll: epoll, event: event}, nil
 }
 
-// stop ends the loops, whose connections are closed, and waits until they have
-// ended. No connection may be added afterwards.
-func (ls *loops) stop() {
-	for _, l := range ls.all {
-		l.mu.Lock()
-		if !l.quit {
-			l.quit = true
-			l.rouse()
-		}
-		l.mu.Unlock()
-	}
-	ls.gone.Wait()
-	for _, l := range ls.all {
-		l.dropAlarm()
-	}
-}
-
-// close closes the descriptors of the loops, which have ended.
-func (ls *loops) close() {
-	ls.closed.Do(func() {
-		for _, l := range ls.all {
-			if l.alarm != nil {
-				unix.Close(l.alarm.fd)
-			}
-			unix.Close(l.event)
-			unix.Close(l.epoll)
-		}
-	})
-}
-
 // rouse wakes the loop. It is called with the loop's lock held.
 func (l *loop) rouse() {
 	var one [8]byte
@@ -269,8 +212,13 @@ func (l *loop) rouse() {
 // wake posts the connection to its loop, which then checks the session. Any
 // goroutine may call it.
 func (c *polled) wake() {
-	l := c.loop
+	l := c.loop.Load()
 	l.mu.Lock()
+	for l != c.loop.Load() { // l has given it away
+		l.mu.Unlock()
+		l = c.loop.Load()
+		l.mu.Lock()
+	}
 	defer l.mu.Unlock()
 	if c.posted {
 		return
@@ -297,7 +245,7 @@ func (c *polled) abort() {
 func (l *loop) run() {
 	defer l.t.recovers()
 	l.flush() // the work of the turn in which this goroutine became the loop
-	for {
+	for n, ok := 0, false; ; {
 		for i := 1; len(l.unhandled) > 0; i++ {
 			if i%readBatch == 1 {
 				l.prefetch(l.unhandled[:min(readBatch, len(l.unhandled))])
@@ -316,8 +264,13 @@ func (l *loop) run() {
 		if len(l.notified) > 0 && (len(l.ready) == 0 || l.waited() > maxMessageDelay) {
 			l.flushNotified()
 		}
-		n, ok := l.wait()
-		if !ok {
+		if len(l.giving) > 0 {
+			l.giveAway()
+		}
+		if l.t.loops.unsettled {
+			l.giveServed(n)
+		}
+		if n, ok = l.wait(); !ok {
 			break
 		}
 		l.unhandled = l.events[:n]
@@ -355,6 +308,7 @@ func (l *loop) turns() bool {
 		return true
 	}
 	l.traffic.flushTo(l.t.engine)
+	l.meter.publish()
 	for l.at < len(l.turn) {
 		l.unwritten = 0
 		mine, unwritten := l.t.engine.RunTurns(l)
@@ -389,6 +343,7 @@ func (l *loop) Next() (s *engine.Session, batch [][][]byte, spare []byte) {
 func (l *loop) Ran(done int, out, unused []byte, ending bool) (more bool) {
 	c := l.running
 	l.running = nil
+	l.meter.ran += int64(done)
 	l.keepOutput(unused)
 	c.worked(done, out, ending)
 	l.done = append(l.done, c)
@@ -417,7 +372,7 @@ func (l *loop) Detached(s *engine.Session, done int, out []byte, ending bool) {
 // Woken implements engine.Loop.
 func (l *loop) Woken(s *engine.Session) bool {
 	c, ok := s.Peer.Conn.(*polled)
-	if !ok || c.loop != l {
+	if !ok || c.loop.Load() != l {
 		return false
 	}
 	if len(l.notified) == 0 {
@@ -460,12 +415,17 @@ func (l *loop) wait() (n int, ok bool) {
 			l.mu.Unlock()
 			return 0, false
 		}
-		sleep := len(l.posts) == 0
+		sleep := len(l.posts) == 0 && len(l.orders) == 0
 		l.sleeping = sleep
 		l.mu.Unlock()
 		if sleep {
+			l.meter.sleeps()
 			n = l.poll(-1)
+			l.meter.wakes()
 		}
+	}
+	if l.rounds++; l.rounds%watchedRounds == 0 && l.meter.on {
+		l.t.watchLoad()
 	}
 	l.busy = n > 1
 	return n, true
@@ -479,6 +439,9 @@ func (l *loop) collect() {
 	l.posts = nil
 	for _, c := range posts {
 		c.posted = false
+	}
+	if len(l.orders) > 0 {
+		l.giving, l.orders, l.tries = l.orders, nil, giveTries
 	}
 	l.mu.Unlock()
 	if len(posts) > 0 && len(l.notified) == 0 {
@@ -715,7 +678,7 @@ func unfinished(fd uintptr) bool {
 
 // read reads once.
 func (c *polled) read() {
-	l := c.loop
+	l := c.loop.Load()
 	c.more = false
 	if c.phase == lingering {
 		c.discard()
@@ -801,7 +764,7 @@ func (c *polled) reply() {
 	if out := c.out; out != nil {
 		c.out = nil
 		if c.write(out) {
-			c.loop.keepOutput(out)
+			c.loop.Load().keepOutput(out)
 		}
 	}
 }
@@ -840,7 +803,7 @@ func (c *polled) write(out []byte) (written bool) {
 
 // try writes as much as the socket accepts without waiting.
 func (c *polled) try(out []byte) (n int, err error) {
-	t := &c.loop.traffic
+	t := &c.loop.Load().traffic
 	if len(out) > longWrite {
 		n, err = writeNow(uintptr(c.fd), out)
 	} else {
@@ -868,9 +831,7 @@ func (c *polled) close() {
 	if c.interest != 0 {
 		c.setInterest(0)
 	}
-	if l := c.loop; c.fd < len(l.conns) {
-		l.conns[c.fd] = nil
-	}
+	c.loop.Load().forget(c)
 	behind := c.rest != nil
 	c.rest, c.out, c.spare = nil, nil, nil
 	c.forget()

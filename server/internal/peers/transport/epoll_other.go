@@ -6,7 +6,7 @@ import "net"
 
 // Stubs of the epoll transport, which exists only on Linux.
 type (
-	loops  struct{}
+	loops  struct{ unsettled bool }
 	polled struct{}
 )
 

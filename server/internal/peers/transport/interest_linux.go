@@ -12,7 +12,7 @@ const edges = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
 // setInterest sets the events that epoll reports; 0: none, not even a hang-up. An event that
 // has occurred is reported, even if it was before.
 func (c *polled) setInterest(events uint32) {
-	l := c.loop
+	l := c.loop.Load()
 	op := unix.EPOLL_CTL_MOD
 	switch {
 	case events == 0:
@@ -21,6 +21,9 @@ func (c *polled) setInterest(events uint32) {
 		op = unix.EPOLL_CTL_ADD
 		for len(l.conns) <= c.fd {
 			l.conns = append(l.conns, nil)
+		}
+		if l.conns[c.fd] == nil {
+			l.meter.clients.Add(1)
 		}
 		l.conns[c.fd] = c
 	}

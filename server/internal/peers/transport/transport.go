@@ -66,6 +66,7 @@ func New(e *engine.Engine, o Options) (*Transport, error) {
 		listeners: map[net.Listener]struct{}{},
 		conns:     map[connection]struct{}{},
 	}
+	t.loops.unsettled = unsettled
 	for _, l := range slices.Concat(o.Listeners, o.TLSListeners) {
 		if isNil(l) {
 			return nil, errors.New("zsetd: a listener of the options is nil")
