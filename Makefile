@@ -11,7 +11,7 @@ MODULES = $(dir $(wildcard go.mod */*/go.mod))
 each = @failed=0; for dir in $(MODULES); do echo "module $$dir"; (cd $$dir && $(1)) || failed=1; done; $(2) exit $$failed
 
 .DEFAULT_GOAL := help
-.PHONY: help run build profile check test faults test-net race bench bench-scale bench-go bench-compare differential conformance simulate soak fuzz mutate lint cross release-check release
+.PHONY: help run build profile check test faults test-net test-unsettled race bench bench-scale bench-go bench-compare differential conformance simulate soak fuzz mutate lint cross release-check release
 
 help: ## list what there is
 	@awk '/^[a-z-]+:.*## / { i = index($$0, ":"); printf "  make %-15s %s\n", substr($$0, 1, i-1), substr($$0, index($$0, "## ")+3) }' Makefile
@@ -67,6 +67,10 @@ test-net: export GOFLAGS += -tags=zsetd_net
 test-net: ## run the tests with the transport that Linux does not use for plain sockets, and others for all
 	$(gotest) -timeout 40m ./cmd/... ./server ./server/internal/tests/differential ./server/internal/lua/differential ./server/internal/commands/... ./server/internal/engine/... ./server/internal/peers/...
 	cd server/e2e && $(gotest) .
+
+test-unsettled: export GOFLAGS += -tags=zsetd_unsettled
+test-unsettled: ## run the tests of the server while clients go from loop to loop all the time
+	$(gotest) -timeout 40m ./server ./server/internal/commands/... ./server/internal/engine/... ./server/internal/peers/...
 
 # Only the race detector needs cgo.
 export CGO_ENABLED = 0

@@ -196,7 +196,7 @@ func TestMeasuredApart(t *testing.T) {
 		}
 		return m[1]
 	}
-	for _, name := range []string{"test", "test-net", "race"} {
+	for _, name := range []string{"test", "test-net", "test-unsettled", "race"} {
 		if recipe := target(name); strings.Contains(recipe, "faults") || strings.Contains(recipe, "ZSETD_MEASURE") {
 			t.Errorf("make %s measures: %s", name, recipe)
 		} else if strings.ContainsAny(recipe, "|") || strings.Contains(recipe, "-skip") {
