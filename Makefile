@@ -70,7 +70,7 @@ test-net: ## run the tests with the transport that Linux does not use for plain 
 
 test-unsettled: export GOFLAGS += -tags=zsetd_unsettled
 test-unsettled: ## run the tests of the server while clients go from loop to loop all the time
-	$(gotest) -timeout 40m ./server ./server/internal/commands/... ./server/internal/engine/... ./server/internal/peers/...
+	$(gotest) -timeout 20m ./server ./server/internal/peers/transport
 
 # Only the race detector needs cgo.
 export CGO_ENABLED = 0
