@@ -70,6 +70,7 @@ type pageTree struct {
 	freelist uint64
 	txid     uint64
 
+	at   int64    // where the value that the walk visits begins in the file; 0 in an inline bucket
 	seen []uint64 // a bit for each page that the walk has visited
 	used uint64   // the number of bits
 
@@ -370,6 +371,9 @@ func (w *bucketWalk) leaf(id uint64, p, from, to []byte, depth int) (uint64, err
 		key, value := p[at:mid:mid], p[mid:end:end]
 		if c := bytes.Compare(last, key); c > 0 || c == 0 && e > pageHeader {
 			return 0, damagedPage(id, "key %d is out of order", e/pageElement-1)
+		}
+		if w.at = int64(id*pageSize + mid); w.inline {
+			w.at = 0
 		}
 		var err error
 		switch flags := binary.LittleEndian.Uint32(p[e:]); flags {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"go.etcd.io/bbolt"
@@ -16,13 +17,73 @@ type Visitor struct {
 	// Begin receives the manifest before all else.
 	Begin func(m Manifest) error
 
-	// Journal receives a part of the journal of a checkpoint, which is whole records.
+	// Journal receives a part of the journal of a checkpoint, which is whole records. Part, if
+	// it is not nil, is called in its place.
 	Journal func(generation uint64, records []byte) error
+	Part    func(p Part) error
 
 	// Base receives chunk i, of chunks in all, of the value that a key had at a
 	// checkpoint. Records about the key in journals up to that generation are void. chunks
 	// is 0 if the key did not exist then.
 	Base func(space uint64, key []byte, generation uint64, i, chunks int, ops []byte) error
+
+	// End is called when everything is read and verified. Until it returns, parts can be read
+	// again, and in [Open] no other process can change the file.
+	End func() error
+}
+
+// part passes a part of a journal on.
+func (v *Visitor) part(p Part) error {
+	switch {
+	case v.Part != nil:
+		return v.Part(p)
+	case v.Journal != nil:
+		return v.Journal(p.Generation, p.Records)
+	}
+	return nil
+}
+
+// end ends the reading.
+func (v *Visitor) end() error {
+	if v.End == nil {
+		return nil
+	}
+	return v.End()
+}
+
+// Part is a part of a journal.
+type Part struct {
+	Generation uint64
+	Records    []byte // valid until Visitor.Part returns
+
+	file         io.ReaderAt
+	at           int64 // of its value in the file; 0 if that cannot be read again
+	size         int
+	bucket, name string
+}
+
+// Rereadable reports whether Again can read the part. It cannot if the part is small or in the
+// log.
+func (p *Part) Rereadable() bool { return p.at != 0 }
+
+// Size returns the number of bytes of the records and their checksum.
+func (p *Part) Size() int { return p.size }
+
+// Again reads the records once more, into buf if that is large enough. It is safe for
+// concurrent use.
+func (p *Part) Again(buf []byte) (records []byte, err error) {
+	if cap(buf) < p.size {
+		buf = make([]byte, p.size, p.size+p.size/8) // the next part may be a bit longer
+	}
+	buf = buf[:p.size]
+	if _, err := p.file.ReadAt(buf, p.at); err != nil {
+		return nil, fmt.Errorf("the journal of checkpoint %d cannot be read: %w", p.Generation, err)
+	}
+	records, _, ok := unseal(buf, []byte(p.bucket), []byte(p.name))
+	if !ok {
+		return nil, damaged("journal of checkpoint %d, part %x, when it was read again", p.Generation, p.name)
+	}
+	return append(buf[:0], records...), nil // keeps the capacity of buf
 }
 
 // Read reads a file and verifies everything in it: the pages and their order, the
@@ -74,6 +135,7 @@ func (r *reading) current() Manifest {
 // reading is the state of reading a file.
 type reading struct {
 	v          Visitor
+	tree       *pageTree
 	manifest   Manifest
 	bases      tally
 	journal    tally
@@ -100,7 +162,7 @@ func read(file *os.File, v Visitor) (*reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reading{v: v, size: info.Size()}
+	r := &reading{v: v, tree: tree, size: info.Size()}
 	if err := tree.walk(r.record); err != nil {
 		return nil, err
 	}
@@ -118,7 +180,7 @@ func read(file *os.File, v Visitor) (*reading, error) {
 		return nil, damaged("a log of %d bytes, not %d", r.logSize, r.manifest.Log)
 	}
 	r.free = info.Size() - int64(tree.used)*pageSize
-	return r, nil
+	return r, v.end()
 }
 
 func (r *reading) record(bucket [][]byte, name, value []byte) (err error) {
@@ -152,21 +214,18 @@ func (r *reading) part(bucket, name, value []byte) error {
 		return damaged("journal of checkpoint %d, part %d", generation, binary.BigEndian.Uint32(name))
 	}
 	r.journal.add(sum, len(value))
-	if r.v.Journal == nil {
-		return nil
-	}
-	return r.v.Journal(generation, records)
+	return r.v.part(Part{generation, records, r.tree.r, r.tree.at, len(value), string(bucket), string(name)})
 }
 
 // groups reads the log. Its records are those of the journal that the next transaction
 // writes.
 func (r *reading) groups(value []byte) (err error) {
 	r.logSize = int64(len(value))
-	if r.log, err = parseLog(value, r.manifest.Generation); err != nil || r.v.Journal == nil {
+	if r.log, err = parseLog(value, r.manifest.Generation); err != nil {
 		return err
 	}
 	for _, g := range r.log.groups {
-		if err := r.v.Journal(r.manifest.Generation+1, g.records); err != nil {
+		if err := r.v.part(Part{Generation: r.manifest.Generation + 1, Records: g.records}); err != nil {
 			return err
 		}
 	}

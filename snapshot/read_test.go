@@ -1,14 +1,17 @@
 package snapshot
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.etcd.io/bbolt"
 )
@@ -189,5 +192,67 @@ func TestErrorOfVisitor(t *testing.T) {
 		if err := read(path + ".none"); !errors.Is(err, fs.ErrNotExist) || strings.Count(err.Error(), "v.db") != 1 {
 			t.Errorf("%s of no file: %v", what, err)
 		}
+	}
+}
+
+// TestAgain reads parts of journals again: until the end, unless they are small, and not if they
+// have changed.
+func TestAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f.db")
+	f, err := Beside(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{10, 100_000, 3_000_000} {
+		if _, err := f.Write(&Checkpoint{Time: time.Unix(1, 0), Journal: slices.Values([][]byte{bytes.Repeat([]byte{byte(n)}, n)})}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(f.Publish(path), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var parts []Part
+	var records [][]byte
+	ended := false
+	if _, err := Read(path, Visitor{
+		Part: func(p Part) error {
+			if p.Rereadable() != (len(p.Records) > 10) {
+				t.Errorf("a part of %d bytes can be read again: %t", len(p.Records), p.Rereadable())
+			}
+			if p.Rereadable() {
+				parts, records = append(parts, p), append(records, bytes.Clone(p.Records))
+			}
+			return nil
+		},
+		End: func() error {
+			ended = true
+			var buf []byte
+			for i, p := range parts {
+				got, err := p.Again(buf)
+				if err != nil || !bytes.Equal(got, records[i]) {
+					t.Errorf("part %d: %d bytes of %d, %v", i, len(got), len(records[i]), err)
+				}
+				buf = got
+			}
+			file, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err != nil {
+				return err
+			}
+			if _, err := file.WriteAt([]byte("x"), parts[0].at+50); err != nil {
+				return err
+			}
+			if err := errors.Join(file.Truncate(parts[1].at+50), file.Close()); err != nil {
+				return err
+			}
+			if _, err := parts[0].Again(nil); !errors.Is(err, ErrDamaged) {
+				t.Errorf("a part that has changed: %v", err)
+			}
+			if _, err := parts[1].Again(nil); err == nil {
+				t.Error("a part that is no longer there can be read")
+			}
+			return nil
+		},
+	}); err != nil || !ended || len(parts) < 2 {
+		t.Error(err, ended, len(parts))
 	}
 }

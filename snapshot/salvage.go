@@ -619,17 +619,13 @@ func (s *salvaging) deliver(v Visitor) error {
 		return cmp.Or(cmp.Compare(a.generation, b.generation), cmp.Compare(a.number, b.number))
 	})
 	for _, p := range parts {
-		if v.Journal != nil {
-			if err := v.Journal(p.generation, s.parts[p][sumSize:]); err != nil {
-				return err
-			}
+		if err := v.part(Part{Generation: p.generation, Records: s.parts[p][sumSize:]}); err != nil {
+			return err
 		}
 	}
 	for _, g := range s.groups {
-		if v.Journal != nil {
-			if err := v.Journal(s.Manifest.Generation+1, g.records); err != nil {
-				return err
-			}
+		if err := v.part(Part{Generation: s.Manifest.Generation + 1, Records: g.records}); err != nil {
+			return err
 		}
 	}
 	r := &reading{v: v, manifest: s.Manifest}
@@ -642,5 +638,5 @@ func (s *salvaging) deliver(v Visitor) error {
 			}
 		}
 	}
-	return nil
+	return v.end()
 }
