@@ -1,45 +1,58 @@
 package archive
 
 import (
+	"bytes"
 	"fmt"
 	"hash/maphash"
+	"iter"
 	"math"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/zsetd/zsetd/server/internal/values/journal"
-	"github.com/zsetd/zsetd/server/internal/values/packed"
 	"github.com/zsetd/zsetd/snapshot"
 )
 
 // journals are the journals of a file, and the records about each key in them. There may be
-// many millions of records, so beside the bytes of the file one takes 12 bytes, and a key some
-// 12 in a hash table, without pointers.
+// many millions of records, so one takes 12 bytes, as do records about the same key that follow
+// one another, and a key some 12 in a hash table, without pointers. The text of the records is
+// read again when it is needed.
 type journals struct {
-	parts  []part
+	parts  []*part
 	blocks [][]delta // deltasAtOnce in each
 	count  uint32    // of deltas
 	table  []slot    // by keys: open addressing with linear probing; its length is a power of two
 	keys   int       // in the table
 	seed   maphash.Seed
 
+	last   journal.Record // the one that was added last; without a key if there is none
+	onFail func(error)    // is called if a part cannot be read again
+
 	droppedParts, droppedBlocks uint32
+
+	guard sync.Mutex // held while a part is read again
+	spare [][]byte   // memory of parts that may be used again
 }
 
 // part is a part of a journal.
 type part struct {
 	generation uint64
-	records    []byte
+	records    atomic.Pointer[[]byte] // nil: they are in the file only
+	file       *snapshot.Part         // nil: they are not read again
 }
 
-// delta is one record about a key in a journal, by its number.
+// delta is a record about a key in a journal, or several that follow one another, by number.
 type delta struct {
-	part uint32
-	at   uint32 // where the record begins, and leads
-	next uint32 // the next one about the same key; of the last one the first
+	part uint32 // and several
+	at   uint32 // where the first record begins, and leads
+	next uint32 // the next delta of the same key; of the last one the first
 }
 
-// leads marks the first delta of a key that is not taken yet.
-const leads = 1 << 31
+const (
+	leads   = 1 << 31 // marks the first delta of a key that is not taken yet
+	several = 1 << 31 // marks a delta of several records
+)
 
 // slot is an element of the table. last is the last delta of a key, plus 1; 0: the slot is
 // empty.
@@ -51,6 +64,7 @@ const none = math.MaxUint32
 const (
 	deltasAtOnce = 1 << 12
 	leastTable   = 1 << 10
+	leastReread  = 64 << 10 // length of a part from which on it is read again, not copied
 )
 
 // id names a key of a space.
@@ -63,40 +77,114 @@ func (a id) compare(b id) int { return snapshot.Compare(a.space, a.key, b.space,
 
 func (js *journals) delta(i uint32) *delta { return &js.blocks[i/deltasAtOnce][i%deltasAtOnce] }
 
-// record returns the record of a delta.
-func (js *journals) record(d *delta) journal.Record {
-	r, _, _ := journal.NextRecord(js.parts[d.part].records[d.at&^leads:]) // it was read before
-	return r
+// partOf returns the part of a delta.
+func (js *journals) partOf(d *delta) *part { return js.parts[d.part&^several] }
+
+// text returns the records of a part.
+func (js *journals) text(p *part) []byte {
+	if text := p.records.Load(); text != nil {
+		return *text
+	}
+	js.guard.Lock()
+	defer js.guard.Unlock()
+	if text := p.records.Load(); text != nil {
+		return *text
+	}
+	var buf []byte
+	if n := len(js.spare); n > 0 {
+		buf, js.spare = js.spare[n-1], js.spare[:n-1]
+	}
+	text, err := p.file.Again(buf)
+	if err != nil {
+		js.onFail(err)
+		text = make([]byte, p.file.Size()) // zeros are records without operations
+	}
+	p.records.Store(&text)
+	return text
 }
 
-// checkpoint returns the generation of the checkpoint that a delta is of.
-func (js *journals) checkpoint(d *delta) uint64 { return js.parts[d.part].generation }
+// first returns the first record of a delta, and the rest of the part.
+func (js *journals) first(d *delta) (journal.Record, []byte) {
+	r, rest, _ := journal.NextRecord(js.text(js.partOf(d))[d.at&^leads:]) // it was read before
+	return r, rest
+}
 
-// begin adds a part of a journal, which is copied.
-func (js *journals) begin(generation uint64, records []byte) error {
-	if len(records) >= leads {
-		return fmt.Errorf("%w: journal of checkpoint %d: a chunk of %d bytes", snapshot.ErrDamaged, generation, len(records))
+// changes yields the operations of the records about a key whose first delta is first, or
+// none, and the generations of their checkpoints.
+func (js *journals) changes(first uint32) iter.Seq2[uint64, []byte] {
+	return func(yield func(uint64, []byte) bool) {
+		for i := first; i != none; i = js.after(i, first) {
+			d := js.delta(i)
+			r, rest := js.first(d)
+			for more := true; more; {
+				if !yield(js.partOf(d).generation, r.Operations) {
+					return
+				}
+				if more = d.part&several != 0 && len(rest) > 0; more {
+					var next journal.Record
+					next, rest, _ = journal.NextRecord(rest)
+					more = next.Key != nil && sameKey(next, r)
+					r = next
+				}
+			}
+		}
+	}
+}
+
+// sameKey reports whether two records are about the same key.
+func sameKey(a, b journal.Record) bool { return a.Space == b.Space && bytes.Equal(a.Key, b.Key) }
+
+// begin adds a part of a journal, whose records are copied if reread is false. They are
+// available until end.
+func (js *journals) begin(p snapshot.Part, reread bool) error {
+	if len(p.Records) >= leads {
+		return fmt.Errorf("%w: journal of checkpoint %d: a chunk of %d bytes", snapshot.ErrDamaged, p.Generation, len(p.Records))
 	}
 	if js.table == nil {
 		js.seed, js.table = maphash.MakeSeed(), make([]slot, leastTable)
 	}
-	js.parts = append(js.parts, part{generation, slices.Clone(records)})
+	added, records := &part{generation: p.Generation}, p.Records
+	if reread && p.Rereadable() && len(records) >= leastReread {
+		added.file, p.Records = &p, nil
+	} else {
+		records = slices.Clone(records)
+	}
+	added.records.Store(&records)
+	js.parts = append(js.parts, added)
 	return nil
 }
 
+// end ends the last part.
+func (js *journals) end() {
+	if p := js.parts[len(js.parts)-1]; p.file != nil {
+		p.records.Store(nil)
+		js.last.Key = bytes.Clone(js.last.Key)
+	}
+}
+
+// skip notes that the next record of the last part is not added.
+func (js *journals) skip() { js.last = journal.Record{} }
+
 // add adds a record of the last part, which begins at a position of it.
 func (js *journals) add(r journal.Record, at int) error {
+	if js.last.Key != nil && sameKey(r, js.last) {
+		if d := js.delta(js.count - 1); d.part&^several == uint32(len(js.parts)-1) {
+			d.part |= several
+			return nil
+		}
+	}
 	if js.count == none-1 {
 		return fmt.Errorf("more than %d records in journals", js.count)
 	}
 	if js.count%deltasAtOnce == 0 {
 		js.blocks = append(js.blocks, make([]delta, deltasAtOnce))
 	}
+	s := js.find(r.Space, r.Key)
+	js.last = r
 	i := js.count
 	js.count++
 	d := js.delta(i)
 	d.part, d.at = uint32(len(js.parts)-1), uint32(at)
-	s := js.find(r.Space, r.Key)
 	if s.last != 0 {
 		last := js.delta(s.last - 1)
 		d.next, last.next, s.last = last.next, i, i+1
@@ -122,7 +210,11 @@ func (js *journals) find(space uint64, key []byte) *slot {
 		if s.hash != hash {
 			continue
 		}
-		if r := js.record(js.delta(s.last - 1)); r.Space == space && packed.View(r.Key) == packed.View(key) {
+		r := js.last
+		if s.last != js.count || r.Key == nil {
+			r, _ = js.first(js.delta(s.last - 1))
+		}
+		if sameKey(r, journal.Record{Space: space, Key: key}) {
 			return s
 		}
 	}
@@ -171,8 +263,15 @@ func (js *journals) drop(i uint32) {
 	if i == 0 {
 		return
 	}
-	for ; js.droppedParts < js.delta(i).part; js.droppedParts++ {
-		js.parts[js.droppedParts].records = nil
+	for ; js.droppedParts < js.delta(i).part&^several; js.droppedParts++ {
+		if p := js.parts[js.droppedParts]; p.file != nil {
+			js.guard.Lock()
+			if text := p.records.Load(); text != nil {
+				js.spare = append(js.spare, *text)
+			}
+			js.guard.Unlock()
+		}
+		js.parts[js.droppedParts] = nil
 	}
 	for ; js.droppedBlocks < i/deltasAtOnce; js.droppedBlocks++ {
 		js.blocks[js.droppedBlocks] = nil

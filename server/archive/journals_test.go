@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zsetd/zsetd/server/internal/values/journal"
+	"github.com/zsetd/zsetd/snapshot"
 )
 
 // TestJournals compares journals with a map, with so many keys that the table grows.
@@ -32,7 +33,7 @@ func TestJournals(t *testing.T) {
 			}
 			want[k] = append(want[k], ops)
 		}
-		if err := js.begin(generation, chunk); err != nil {
+		if err := js.begin(snapshot.Part{Generation: generation, Records: chunk}, false); err != nil {
 			t.Fatal(err)
 		}
 		for i, record := range records {
@@ -42,8 +43,8 @@ func TestJournals(t *testing.T) {
 		}
 	}
 	all := func(first uint32) (got []string) {
-		for i := first; i != none; i = js.after(i, first) {
-			got = append(got, string(js.record(js.delta(i)).Operations))
+		for _, ops := range js.changes(first) {
+			got = append(got, string(ops))
 		}
 		return got
 	}
@@ -62,7 +63,7 @@ func TestJournals(t *testing.T) {
 	}
 	var left []id
 	for i, d := range js.leaders {
-		record := js.record(d)
+		record, _ := js.first(d)
 		k := id{record.Space, string(record.Key)}
 		left = append(left, k)
 		if js.drop(i); !slices.Equal(all(i), want[k]) {

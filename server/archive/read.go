@@ -14,7 +14,7 @@ import (
 )
 
 // reading builds the values in a file: each is a base, or none, and the later
-// changes in journals. The journals are read first and kept in memory; the bases
+// changes in journals. The journals are read first and indexed, see journals; the bases
 // are streamed.
 //
 // One goroutine reads, as many as there are processors build values, and one passes
@@ -139,18 +139,25 @@ func (g *reading) run(path string, read func(snapshot.Visitor) error) error {
 		})
 	}
 	sink.Go(func() { g.pass() })
-	err := read(snapshot.Visitor{Begin: g.manifest, Journal: g.records, Base: g.chunk})
-	if err == nil {
-		err = g.rest()
-	}
+	finish := sync.OnceFunc(func() {
+		g.endChunks()
+		close(g.jobs)
+		close(g.order)
+		workers.Wait()
+		sink.Wait()
+	})
+	g.onFail = func(err error) { g.fail(fmt.Errorf("%s: %w", path, err)) }
+	err := read(snapshot.Visitor{Begin: g.manifest, Part: g.records, Base: g.chunk, End: func() error {
+		err := g.rest()
+		if err == nil {
+			finish() // the builders read parts again
+		}
+		return err
+	}})
 	if err != nil {
 		g.fail(err) // before the end of the chunks of a value, which is not complete
 	}
-	g.endChunks()
-	close(g.jobs)
-	close(g.order)
-	workers.Wait()
-	sink.Wait()
+	finish()
 	return g.failure
 }
 
@@ -158,7 +165,6 @@ func (g *reading) run(path string, read func(snapshot.Visitor) error) error {
 func (g *reading) pass() {
 	for batch := range g.order {
 		<-batch.built
-		g.drop(batch.from)
 		select {
 		case <-g.failed:
 			continue
@@ -167,6 +173,7 @@ func (g *reading) pass() {
 		if err := g.sink(batch.jobs); err != nil {
 			g.fail(err)
 		}
+		g.drop(batch.from)
 		clear(batch.jobs)
 		if batch.jobs, batch.text = batch.jobs[:0], batch.text[:0]; cap(batch.text) > 4*jobBytes {
 			continue
@@ -230,18 +237,19 @@ func (g *reading) database(space uint64) (db int, ok bool, err error) {
 }
 
 // records adds a part of a journal to the deltas.
-func (g *reading) records(generation uint64, chunk []byte) error {
-	if err := g.read(len(chunk)); err != nil {
+func (g *reading) records(p snapshot.Part) error {
+	if err := g.read(len(p.Records)); err != nil {
 		return err
 	}
-	if err := g.journals.begin(generation, chunk); err != nil {
+	if err := g.journals.begin(p, g.keys != nil); err != nil {
 		return err
 	}
-	chunk = g.parts[len(g.parts)-1].records
+	defer g.journals.end()
+	chunk := g.text(g.parts[len(g.parts)-1])
 	for rest := chunk; len(rest) > 0; {
 		r, after, err := journal.NextRecord(rest)
 		if err != nil {
-			return fmt.Errorf("%w: journal of checkpoint %d: %w", snapshot.ErrDamaged, generation, err)
+			return fmt.Errorf("%w: journal of checkpoint %d: %w", snapshot.ErrDamaged, p.Generation, err)
 		}
 		at, size := len(chunk)-len(rest), len(rest)-len(after)
 		rest = after
@@ -249,6 +257,7 @@ func (g *reading) records(generation uint64, chunk []byte) error {
 			return err
 		} else if !ok {
 			g.void += int64(size)
+			g.journals.skip()
 			continue
 		}
 		if err := g.journals.add(r, at); err != nil {
@@ -341,7 +350,7 @@ func (g *reading) before(k id) error {
 func (g *reading) sorted() []unbased {
 	list := []unbased{}
 	for i, d := range g.leaders {
-		r := g.record(d)
+		r, _ := g.journals.first(d)
 		list = append(list, unbased{id{r.Space, packed.View(r.Key)}, i})
 	}
 	slices.SortFunc(list, func(a, b unbased) int { return a.compare(b.id) })
@@ -373,7 +382,7 @@ func (g *reading) rest() error {
 	}
 	g.table = nil
 	for i, d := range g.leaders {
-		r := g.record(d)
+		r, _ := g.journals.first(d)
 		g.batch.from = i
 		if err := g.add(job{db: g.dbs[r.Space], key: packed.View(r.Key), journal: i}); err != nil {
 			return err
@@ -439,28 +448,27 @@ func (g *reading) apply(b *keyspace.Builder, j *job) error {
 			return err
 		}
 	}
-	first := j.journal
-	if !j.based {
-		// A new file is written in pieces, with journals of the changes made
-		// meanwhile. A key that was deleted before its turn has no base in it, but
-		// the earlier journals may have changes of its old value. These cannot be
-		// applied: the valid records begin with one that creates or deletes the
-		// key.
-		for i := first; i != none; i = g.after(i, j.journal) {
-			if d := g.delta(i); g.checkpoint(d) > j.generation && journal.ReplacesValue(g.record(d).Operations) {
-				first = i
-				break
+	// A new file is written in pieces, with journals of the changes made meanwhile. A key
+	// that was deleted before its turn has no base in it, but the earlier journals may have
+	// changes of its old value. These cannot be applied: the valid records begin with one that
+	// creates or deletes the key. Without one the first of all fails.
+	for begun := j.based; ; begun = true {
+		valid := begun
+		for generation, ops := range g.changes(j.journal) {
+			if generation <= j.generation {
+				continue
+			}
+			if valid = valid || journal.ReplacesValue(ops); !valid {
+				continue
+			}
+			if err := b.Apply(ops); err != nil {
+				return fmt.Errorf("checkpoint %d: %w", generation, err)
 			}
 		}
-	}
-	for i := first; i != none; i = g.after(i, j.journal) {
-		if d := g.delta(i); g.checkpoint(d) > j.generation {
-			if err := b.Apply(g.record(d).Operations); err != nil {
-				return fmt.Errorf("checkpoint %d: %w", g.checkpoint(d), err)
-			}
+		if valid || j.journal == none {
+			return nil
 		}
 	}
-	return nil
 }
 
 // applyChunks executes the operations of the chunks of a value while they are read. After an
