@@ -22,8 +22,9 @@ import (
 // there is none, unless the heap exceeds the data by a budget: an eighth of them, or 8 MB. The
 // server reports how much its data take, exactly, so the process needs to know nothing about
 // the file. Memory beside the data that a collection does not free, such as that of journals
-// that are not applied yet, extends the budget. When the data are loaded all free memory is
-// returned to the system.
+// that are not applied yet, extends the budget. It becomes garbage as they are applied, so as
+// long as it is much, there is a collection whenever the data have doubled, too. When the data
+// are loaded all free memory is returned to the system.
 //
 // While the server works, the permitted growth of the heap between two collections
 // depends on their cost. As long as that is less than a few hundredths of all the
@@ -150,16 +151,20 @@ func collectWhileLoading(loaded <-chan struct{}, used func() int64) {
 // loadBudget is the memory that the heap may take beside the data while these are loaded.
 type loadBudget struct {
 	kept uint64 // bytes beside the data that the last collection left
+	used uint64 // bytes of the data then
 }
 
 // exceeded reports whether a heap of so many bytes of objects exceeds the budget beside the
 // data in use.
 func (b *loadBudget) exceeded(objects, used uint64) bool {
-	return objects > used+b.kept+max(leastRoom, (used+b.kept)/loadShare)
+	doubled := used > 2*b.used+leastRoom && b.kept > max(leastRoom, used/4)
+	return doubled || objects > used+b.kept+max(leastRoom, (used+b.kept)/loadShare)
 }
 
 // collected notes what a collection has left.
-func (b *loadBudget) collected(objects, used uint64) { b.kept = objects - min(used, objects) }
+func (b *loadBudget) collected(objects, used uint64) {
+	b.kept, b.used = objects-min(used, objects), used
+}
 
 func newHeap(limit, used func() int64) *heap {
 	return &heap{

@@ -182,6 +182,10 @@ func TestLoadBudget(t *testing.T) {
 		{objects: 113 * mega, used: 100 * mega, exceeded: true, left: 90 * mega}, // the estimate is too high
 		{objects: 1100 * mega, used: 1000 * mega},
 		{objects: 1126 * mega, used: 1000 * mega, exceeded: true, left: 1000 * mega},
+		{objects: 30 * mega, exceeded: true, left: 30 * mega},
+		{objects: 38 * mega, used: 8 * mega},
+		{objects: 39 * mega, used: 9 * mega, exceeded: true, left: 12 * mega}, // the data have doubled
+		{objects: 30 * mega, used: 27 * mega},                                 // little is beside them
 	} {
 		if got := b.exceeded(step.objects, step.used); got != step.exceeded {
 			t.Errorf("step %d: exceeded is %v", i, got)
