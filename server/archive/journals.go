@@ -16,7 +16,7 @@ import (
 
 // journals are the journals of a file, and the records about each key in them. There may be
 // many millions of records, so one takes 12 bytes, as do records about the same key that follow
-// one another, and a key some 12 in a hash table, without pointers. The text of the records is
+// one another, and a key some 18 in a hash table, without pointers. The text of the records is
 // read again when it is needed.
 type journals struct {
 	parts  []*part
@@ -54,9 +54,10 @@ const (
 	several = 1 << 31 // marks a delta of several records
 )
 
-// slot is an element of the table. last is the last delta of a key, plus 1; 0: the slot is
-// empty.
-type slot struct{ hash, last uint32 }
+// slot is an element of the table. high and low are the hash of a key: with 64 bits hardly any
+// two keys have the same, so that find reads no part again in vain. last is the last delta of
+// the key, plus 1; 0: the slot is empty.
+type slot struct{ high, low, last uint32 }
 
 // none is the number of no delta.
 const none = math.MaxUint32
@@ -64,6 +65,7 @@ const none = math.MaxUint32
 const (
 	deltasAtOnce = 1 << 12
 	leastTable   = 1 << 10
+	leastRecord  = 8        // bytes about a key in a journal
 	leastReread  = 64 << 10 // length of a part from which on it is read again, not copied
 )
 
@@ -141,7 +143,7 @@ func (js *journals) begin(p snapshot.Part, reread bool) error {
 		return fmt.Errorf("%w: journal of checkpoint %d: a chunk of %d bytes", snapshot.ErrDamaged, p.Generation, len(p.Records))
 	}
 	if js.table == nil {
-		js.seed, js.table = maphash.MakeSeed(), make([]slot, leastTable)
+		js.reserve(leastTable)
 	}
 	added, records := &part{generation: p.Generation}, p.Records
 	if reread && p.Rereadable() && len(records) >= leastReread {
@@ -152,6 +154,15 @@ func (js *journals) begin(p snapshot.Part, reread bool) error {
 	added.records.Store(&records)
 	js.parts = append(js.parts, added)
 	return nil
+}
+
+// reserve makes room for as many keys. It is called before begin.
+func (js *journals) reserve(keys int) {
+	n := leastTable
+	for n/4*3 < keys {
+		n *= 2
+	}
+	js.seed, js.table = maphash.MakeSeed(), make([]slot, n)
 }
 
 // end ends the last part.
@@ -200,14 +211,15 @@ func (js *journals) add(r journal.Record, at int) error {
 
 // find returns the slot of a key, or an empty one that has its hash.
 func (js *journals) find(space uint64, key []byte) *slot {
-	hash := uint32(maphash.Bytes(js.seed, key)) ^ uint32(space)
-	for i := hash; ; i++ {
+	hash := maphash.Bytes(js.seed, key) ^ space
+	high, low := uint32(hash>>32), uint32(hash)
+	for i := low; ; i++ {
 		s := &js.table[i&uint32(len(js.table)-1)]
 		if s.last == 0 {
-			s.hash = hash
+			s.high, s.low = high, low
 			return s
 		}
-		if s.hash != hash {
+		if s.high != high || s.low != low {
 			continue
 		}
 		r := js.last
@@ -227,7 +239,7 @@ func (js *journals) grow() {
 		if s.last == 0 {
 			continue
 		}
-		i := s.hash
+		i := s.low
 		for js.table[i&uint32(len(js.table)-1)].last != 0 {
 			i++
 		}

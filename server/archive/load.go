@@ -92,7 +92,6 @@ func (l *Loader) load(path string, read func(snapshot.Visitor) error) error {
 
 // begin prepares Keys.
 func (l *Loader) begin(m snapshot.Manifest) {
-	const leastRecord = 8 // bytes about a key in a journal
 	l.Keys.SetSpaces(m.Spaces, m.LastSpace)
 	for i, n := range m.Keys[:min(len(m.Keys), l.Keys.Len())] {
 		l.Keys.DB(i).Reserve(int(min(n, m.Bases.Records+m.Journal.Bytes/leastRecord)))

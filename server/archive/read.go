@@ -209,6 +209,13 @@ func (g *reading) manifest(m snapshot.Manifest) error {
 		g.begin(m)
 	}
 	g.total = m.Bases.Bytes + m.Journal.Bytes
+	if most := m.Journal.Bytes / leastRecord; most > 0 {
+		n := int64(0)
+		for _, keys := range m.Keys {
+			n += min(keys, most)
+		}
+		g.reserve(int(min(n, most)))
+	}
 	return nil
 }
 
