@@ -54,8 +54,12 @@ func (srv *Engine) WriteDirect() { srv.Keeper.WriteDirect() }
 // Gathering reports whether changes of loops wait for more of them, until a loop calls Gathered.
 func (srv *Engine) Gathering() bool { return srv.Keeper.Gathering() }
 
-// Gathered is called by a loop that has no more input.
-func (srv *Engine) Gathered() { srv.Keeper.Gathered() }
+// Gathered is called by a loop that has no more input. If unwritten is true, it then calls
+// WriteDirect.
+func (srv *Engine) Gathered() (unwritten bool) {
+	srv.maintain(func() { unwritten = srv.Keeper.TakeGathered() })
+	return unwritten
+}
 
 // runTurns is RunTurns with the lock held, while no script lends it.
 func (srv *Engine) runTurns(l Loop) (mine, unwritten bool) {

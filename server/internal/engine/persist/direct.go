@@ -1,5 +1,7 @@
 package persist
 
+import "time"
+
 // Direct writes. A change that has to be on the disk before its reply is written by the
 // keeper's goroutine, and other clients continue meanwhile. On the way three threads wake each
 // other, which takes as long as a fast disk. So where few clients wait, and the disk is fast, the
@@ -30,8 +32,18 @@ func (k *Keeper) TakeDirect(waiting int) (taken bool) {
 	if k.looped = true; k.Gathering() {
 		return false
 	}
-	if waiting > directClients || k.saveDuration < 0 || k.saveDuration > k.Limits.Direct || k.Failed != nil || k.NeedsFresh ||
-		k.Rewrite != nil || k.ObsoleteUpTo != 0 || k.SaveRequested || k.Pending() {
+	if waiting > directClients {
+		k.Wake()
+		return false
+	}
+	return k.takeDirect()
+}
+
+// takeDirect takes the changes if the disk is fast and there is nothing else to write.
+// Otherwise it leaves them to the keeper's goroutine.
+func (k *Keeper) takeDirect() (taken bool) {
+	if k.saveDuration < 0 || k.saveDuration > k.Limits.Direct || k.Failed != nil || k.NeedsFresh ||
+		k.Rewrite != nil || k.ObsoleteUpTo != 0 || k.SaveRequested || k.Pending() || k.Loading != nil || k.suspended || k.Path == "" {
 		k.Wake()
 		return false
 	}
@@ -62,7 +74,10 @@ func (k *Keeper) WriteDirect() {
 	k.flush(true)
 	k.host.Maintain(func() {
 		was := k.Stats.Generation
-		if !k.Account() || k.Stats.Generation != was { // after a transaction a rewrite may be due
+		k.gather()
+		ok := k.Account()
+		k.gathers(time.Now())
+		if !ok || k.Stats.Generation != was { // after a transaction a rewrite may be due
 			k.Wake()
 		}
 	})

@@ -10,8 +10,9 @@ import (
 // the processor, and each checkpoint has the changes of half of them.
 //
 // On a slow disk the keeper waits for a time, which halves the number of checkpoints and pays
-// if a checkpoint takes longer than the wait. On a fast one it waits until a loop of the
-// transport has sent the replies and finds no more input, see Gathered.
+// if a checkpoint takes longer than the wait. On a fast one it waits for a loop of the transport
+// to send the replies and to find no more input. The loop then writes the checkpoint itself, see
+// TakeGathered: nearly all clients that write wait for it, and no thread has to wake another one.
 const (
 	gatherClients = 5                     // number of released clients from which on the next checkpoint waits
 	gatherEach    = 20 * time.Microsecond // time until the next command, for each client
@@ -29,12 +30,14 @@ type gathered struct {
 // it.
 func (k *Keeper) Gathering() bool { return k.gathering.Load() }
 
-// Gathered begins the next checkpoint if it waits for more changes: a loop of the transport
-// calls it when it has no more input. Any goroutine may call it.
-func (k *Keeper) Gathered() {
-	if k.Gathering() && k.gathering.Swap(false) {
-		k.Wake()
+// TakeGathered takes the changes as a checkpoint and returns true if they wait for more and the
+// caller is to write them, with WriteDirect: it is a loop of the transport, and has no more
+// input. Otherwise it leaves them to the keeper's goroutine.
+func (k *Keeper) TakeGathered() (taken bool) {
+	if !k.gathering.Swap(false) || k.o.Keys.Recorded() == 0 {
+		return false
 	}
+	return k.takeDirect()
 }
 
 // gather prepares the wait for the clients that a checkpoint releases, which are those of

@@ -488,17 +488,17 @@ func TestGather(t *testing.T) {
 // TestGatherLoop checks that on a fast disk a checkpoint waits until a loop finds no more input,
 // and not for long.
 func TestGatherLoop(t *testing.T) {
-	const begin, each, gathered, late = "begin", "each", "gathered", "late"
+	const each, once, late = "each", "once", "late"
 	for _, c := range []struct {
 		name    string
 		clients int
 		looped  bool   // the changes are those of a loop
-		when    string // Gathered is called
+		when    string // TakeGathered is called
 		want    int    // syncs by the time of the last change, which is the third
 		later   int    // by 10 ms after that
 	}{
 		{"a loop with more input", 50, true, late, 0, 1},
-		{"a loop without more input", 50, true, gathered, 0, 1},
+		{"a loop without more input", 50, true, once, 0, 1},
 		{"a loop that never has more input", 50, true, each, 3, 3},
 		{"few clients", 4, true, late, 3, 3},
 		{"no loop", 50, false, late, 3, 3},
@@ -529,6 +529,13 @@ func TestGatherLoop(t *testing.T) {
 					}
 				})
 			}
+			gathered := func() {
+				var taken bool
+				h.LockedNow(func() { taken = h.k.TakeGathered() })
+				if taken {
+					h.k.WriteDirect()
+				}
+			}
 			change("0", false) // makes the log
 			time.Sleep(time.Second)
 			change("1", c.looped)
@@ -537,7 +544,7 @@ func TestGatherLoop(t *testing.T) {
 			for i := range 3 {
 				change(fmt.Sprint(i), c.looped)
 				if c.when == each {
-					h.k.Gathered()
+					gathered()
 				}
 				synctest.Wait() // syncs have begun
 				if i < 2 {
@@ -545,9 +552,8 @@ func TestGatherLoop(t *testing.T) {
 				}
 			}
 			got := syncs.Load()
-			if c.when == gathered {
-				h.k.Gathered()
-				synctest.Wait()
+			if c.when == once {
+				gathered()
 				if got++; syncs.Load() != got {
 					t.Errorf("%s: no sync", c.name)
 				}

@@ -408,7 +408,10 @@ func (l *loop) wait() (n int, ok bool) {
 		n = l.poll(0)
 	}
 	if n == 0 && len(l.ready) == 0 && len(l.notified) == 0 {
-		l.t.engine.Gathered()
+		if l.t.engine.Gathering() && l.t.engine.Gathered() {
+			l.t.engine.WriteDirect()
+			return 0, true
+		}
 		l.traffic.flushTo(l.t.engine)
 		l.mu.Lock()
 		if l.quit {
