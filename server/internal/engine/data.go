@@ -40,6 +40,9 @@ type host Engine
 // Maintain runs f as maintenance of the server.
 func (h *host) Maintain(f func()) { (*Engine)(h).maintain(f) }
 
+// MaintainNow is Maintain, and omits f while a script lends the lock.
+func (h *host) MaintainNow(f func()) bool { return (*Engine)(h).maintainNow(f) }
+
 // Locked runs f in a commit scope of its own.
 func (h *host) Locked(f func()) { (*Engine)(h).Locked(f) }
 

@@ -57,7 +57,7 @@ func (srv *Engine) Gathering() bool { return srv.Keeper.Gathering() }
 // Gathered is called by a loop that has no more input. If unwritten is true, it then calls
 // WriteDirect.
 func (srv *Engine) Gathered() (unwritten bool) {
-	srv.maintain(func() { unwritten = srv.Keeper.TakeGathered() })
+	srv.maintainNow(func() { unwritten = srv.Keeper.TakeGathered() })
 	return unwritten
 }
 

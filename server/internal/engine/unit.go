@@ -151,6 +151,18 @@ func (srv *Engine) maintain(f func()) {
 	srv.locked(f)
 }
 
+// maintainNow is maintain for a transport, which must not wait for a script. It omits f
+// while a script lends the lock, and returns false.
+func (srv *Engine) maintainNow(f func()) bool {
+	srv.Mu.Lock()
+	if srv.Scripting.Busy {
+		srv.Mu.Unlock()
+		return false
+	}
+	srv.locked(f)
+	return true
+}
+
 // locked runs f with the lock, which the caller has taken, and releases it.
 func (srv *Engine) locked(f func()) {
 	srv.guarded(func() {
@@ -161,20 +173,13 @@ func (srv *Engine) locked(f func()) {
 	srv.unlock()
 }
 
-// unlessBusy is Locked for a transport, which must not wait for a script. It omits f
-// while a script lends the lock, and returns false.
+// unlessBusy is Locked for a transport, see maintainNow.
 func (srv *Engine) unlessBusy(f func()) bool {
-	srv.Mu.Lock()
-	if srv.Scripting.Busy {
-		srv.Mu.Unlock()
-		return false
-	}
-	srv.locked(func() {
+	return srv.maintainNow(func() {
 		srv.serveDue()
 		f()
 		srv.Turn.Scope.Commit()
 	})
-	return true
 }
 
 // changed is Call.Changed for a key of any database.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -204,6 +206,51 @@ func TestBusyFunction(t *testing.T) {
 	if got := fmt.Sprint(busy.Reply()); got != scriptKilled+"spin, on @user_function:2." {
 		t.Errorf("the function: %v", got)
 	}
+}
+
+// TestBusyBesideDurableWrites checks that a busy script can be ended while the changes of many
+// clients wait for the disk, and that these clients go on.
+func TestBusyBesideDurableWrites(t *testing.T) {
+	srv, addr := enginetest.Start(t, map[string]string{"busy-reply-threshold": "20", "dir": t.TempDir(), "dbfilename": "busy.db",
+		"appendonly": "yes", "appendfsync": "always"})
+	var writers sync.WaitGroup
+	var written [16]atomic.Int64
+	var end atomic.Bool
+	for i := range written {
+		c := enginetest.Dial(t, addr)
+		writers.Go(func() {
+			for !end.Load() {
+				if fmt.Sprint(c.Call(fmt.Sprintf("SET k%d v", i))) == "OK" {
+					written[i].Add(1)
+				}
+			}
+		})
+	}
+	busy, other := enginetest.Dial(t, addr), enginetest.Dial(t, addr)
+	for range 10 {
+		var before [len(written)]int64
+		for i := range written {
+			before[i] = written[i].Load()
+		}
+		enginetest.Until(t, srv, "all have written", func() bool {
+			for i := range written {
+				if written[i].Load() < before[i]+5 {
+					return false
+				}
+			}
+			return true
+		})
+		busy.Send(commandLine("EVAL", "while true do end", "0"))
+		enginetest.Until(t, srv, "busy", func() bool { return srv.Scripting.Busy })
+		if got := fmt.Sprint(other.Call("SCRIPT KILL")); got != "OK" {
+			t.Fatalf("SCRIPT KILL: %v", got)
+		}
+		if got := fmt.Sprint(busy.Reply()); !strings.Contains(got, "Script killed") {
+			t.Errorf("the script: %s", got)
+		}
+	}
+	end.Store(true)
+	writers.Wait()
 }
 
 // TestStopWhileBusy checks that Close and SHUTDOWN NOSAVE end a running script, and that

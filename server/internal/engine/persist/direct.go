@@ -72,7 +72,7 @@ func (k *Keeper) WriteDirect() {
 		return
 	}
 	k.flush(true)
-	k.host.Maintain(func() {
+	account := func() {
 		was := k.Stats.Generation
 		k.gather()
 		ok := k.Account()
@@ -80,5 +80,8 @@ func (k *Keeper) WriteDirect() {
 		if !ok || k.Stats.Generation != was { // after a transaction a rewrite may be due
 			k.Wake()
 		}
-	})
+	}
+	if !k.host.MaintainNow(account) { // the caller serves clients of a busy server
+		k.done.Go(func() { k.host.Attempt(func() { k.host.Maintain(account) }) })
+	}
 }

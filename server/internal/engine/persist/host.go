@@ -28,6 +28,10 @@ type Host interface {
 	// Maintain runs f with the lock held. f executes no commands.
 	Maintain(f func())
 
+	// MaintainNow is Maintain, unless a script lends the lock: then it returns false, and f
+	// does not run.
+	MaintainNow(f func()) bool
+
 	// Locked is Maintain for an f that may find expired keys: their effects are
 	// committed.
 	Locked(f func())

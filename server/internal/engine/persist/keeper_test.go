@@ -34,6 +34,7 @@ type host struct {
 	stream  *persist.Stream
 	loading []persist.LoadState // as it was shown
 
+	busy    bool // a script lends the lock
 	clients int  // that each checkpoint releases, as Durable says
 	waits   bool // a reply waits for the checkpoint of the epoch
 	epoch   uint64
@@ -48,6 +49,13 @@ func (h *host) Maintain(f func()) {
 	}
 	f()
 	h.k.Note(h.changes)
+}
+func (h *host) MaintainNow(f func()) bool {
+	if h.busy {
+		return false
+	}
+	h.Maintain(f)
+	return true
 }
 func (h *host) Locked(f func()) { h.Maintain(f) }
 func (h *host) LockedNow(f func()) {
@@ -245,6 +253,11 @@ func TestDirect(t *testing.T) {
 	h.k.WriteDirect() // leaves it to the keeper
 	release()
 	written("held")
+	change("busy", few)
+	h.busy = true
+	h.k.WriteDirect() // leaves the outcome to a goroutine that waits for the script
+	h.busy = false
+	written("busy")
 	change("ended", func() bool { h.k.EndDefer(); return false })
 	written("ended")
 	if err := h.k.Close(false); err != nil {
@@ -255,7 +268,7 @@ func TestDirect(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.k.Close(false)
-	for _, key := range []string{"first", "direct", "many", "held", "ended"} {
+	for _, key := range []string{"first", "direct", "many", "held", "busy", "ended"} {
 		if again.get(key) != "1" {
 			t.Errorf("%s is not in the file", key)
 		}
