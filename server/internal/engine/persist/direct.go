@@ -9,8 +9,9 @@ import "time"
 // one client a durable write takes 0.17 ms in place of 0.27. The other clients of this
 // goroutine wait meanwhile, as all clients of Redis do.
 //
-// directClients is the most clients that wait: more of them share checkpoints better if their
-// commands run during the flush. Limits.Direct is the longest duration of the last checkpoint.
+// directClients is the most clients that wait: more of them share checkpoints better if the
+// checkpoint waits for their commands, see gather.go. Limits.Direct is the longest duration of
+// the last checkpoint.
 const directClients = 4
 
 // direct is the state of direct writes.

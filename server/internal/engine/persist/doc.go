@@ -8,6 +8,6 @@
 //
 // The host decides which replies wait for a checkpoint: it notes [Keeper.Epoch] when it
 // withholds a reply, and sends the reply once [Keeper.Saved] holds for that epoch, see
-// [Host].Durable. The keeper's goroutine writes checkpoints, or, where few clients wait, the
-// goroutine whose commands have made the changes: direct.go says why.
+// [Host].Durable. The keeper's goroutine writes checkpoints, or the goroutine whose commands have
+// made the changes: where few clients wait (direct.go), and where it has no more input (gather.go).
 package persist

@@ -12,7 +12,7 @@ import (
 )
 
 // How many loops serve follows the load. A server starts with one: it finds the most
-// clients ready at a time, and contends with nobody for the engine's lock. While loops are
+// clients ready at a time, and no other loop waits for the engine's lock. While loops are
 // busy a goroutine (followLoad) measures them. It starts further ones, up to one less than
 // GOMAXPROCS, if the machine has idle cores, and keeps them if they serve more commands
 // (scaler). When the load falls fewer loops serve. The others then sleep, without clients.

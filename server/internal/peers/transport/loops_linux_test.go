@@ -125,6 +125,6 @@ func TestFollowLoad(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.loops.active != 1 {
-		t.Errorf("%d loops serve nobody", s.loops.active)
+		t.Errorf("%d loops serve no client", s.loops.active)
 	}
 }
