@@ -1,7 +1,5 @@
 package persist
 
-import "time"
-
 // Direct writes. A change that has to be on the disk before its reply is written by the
 // keeper's goroutine, and other clients continue meanwhile. On the way three threads wake each
 // other, which takes as long as a fast disk. So where few clients wait, and the disk is fast, the
@@ -75,10 +73,7 @@ func (k *Keeper) WriteDirect() {
 	k.flush(true)
 	account := func() {
 		was := k.Stats.Generation
-		k.gather()
-		ok := k.Account()
-		k.gathers(time.Now())
-		if !ok || k.Stats.Generation != was { // after a transaction a rewrite may be due
+		if !k.accountAndGather() || k.Stats.Generation != was { // after a transaction a rewrite may be due
 			k.Wake()
 		}
 	}

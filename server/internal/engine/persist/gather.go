@@ -40,12 +40,17 @@ func (k *Keeper) TakeGathered() (taken bool) {
 	return k.takeDirect()
 }
 
-// gather prepares the wait for the clients that a checkpoint releases, which are those of
-// loops at least in part.
-func (k *Keeper) gather() {
+// accountAndGather is Account, and begins the wait for the clients that the checkpoint has
+// released, if loops have made its changes. The loops may call TakeGathered as soon as they have
+// the lock.
+func (k *Keeper) accountAndGather() (ok bool) {
 	k.gathering.Store(k.always && k.looped)
-	k.until = time.Now().Add(gatherLeast)
 	k.looped = false
+	ok = k.Account()
+	now := time.Now()
+	k.until = now.Add(gatherLeast)
+	k.gathers(now)
+	return ok
 }
 
 // gathers reports whether the next checkpoint waits for more changes, and if so, sets the timer.

@@ -429,8 +429,7 @@ func (k *Keeper) step() (more bool) {
 	k.Flush()
 	var pause time.Duration
 	k.host.Maintain(func() {
-		k.gather() // the loops of the released clients may call Gathered
-		more = k.Account()
+		more = k.accountAndGather()
 		k.untrack()
 		pause = k.pause(time.Since(start), more)
 	})
