@@ -43,7 +43,9 @@ import (
 // There is one collection then, and all free memory is returned to the system. That
 // is done if there is much to free, or if so much was allocated since the last time
 // that other collections have cost as much anyway; if there is little, only after
-// fifty times the duration of the last one. The runtime does not see memory that
+// fifty times the duration of the last one. Then the pages of the program are unmapped, too
+// (releaseProgram): an idle process takes 7 MB in place of 17, and the first command after it a
+// fifth of a millisecond more. The runtime does not see memory that
 // becomes garbage without allocations, such as keys that expire, or a large value
 // that is replaced by another that was there when the last collection ran: the
 // server reports how much it has in use, and a large decrease counts as garbage. So
@@ -52,7 +54,7 @@ import (
 // times: 41 MB, and 36 MB a second later. They took 32 MB before; the rest is free space
 // between objects, which a collector that moves none cannot return. The
 // memory of UNLINK and FLUSHALL is collected without waiting for idleness
-// (server/lazyfree.go), and returned with it.
+// (engine/lazyfree.go), and returned with it.
 //
 // The cost: between two collections the process may hold half more than its data; the
 // system maps pages again when the heap grows again, about a fifth of a microsecond for
@@ -70,13 +72,14 @@ import (
 
 // heap is the control of Go's garbage collector.
 type heap struct {
-	growthRatio   float64       // permitted growth until the next collection, relative to the live data
-	percent       int           // the same as a GC percentage of the runtime
-	cycle         chan struct{} // signals the end of a collection
-	setPercent    func(int) int // debug.SetGCPercent
-	releaseMemory func()
-	limit         func() int64 // maxmemory, 0 for none
-	used          func() int64 // bytes that the server has in use, by its own count
+	growthRatio    float64       // permitted growth until the next collection, relative to the live data
+	percent        int           // the same as a GC percentage of the runtime
+	cycle          chan struct{} // signals the end of a collection
+	setPercent     func(int) int // debug.SetGCPercent
+	releaseMemory  func()
+	releaseProgram func()
+	limit          func() int64 // maxmemory, 0 for none
+	used           func() int64 // bytes that the server has in use, by its own count
 
 	// The last collection that the runtime began itself.
 	automatic       uint64
@@ -169,7 +172,7 @@ func (b *loadBudget) collected(objects, used uint64) {
 func newHeap(limit, used func() int64) *heap {
 	return &heap{
 		growthRatio: mostGrowthRatio, percent: 100, cycle: make(chan struct{}, 1),
-		setPercent: debug.SetGCPercent, releaseMemory: debug.FreeOSMemory, limit: limit, used: used,
+		setPercent: debug.SetGCPercent, releaseMemory: debug.FreeOSMemory, releaseProgram: releaseProgram, limit: limit, used: used,
 		timer: time.NewTimer(checkInterval), interval: checkInterval,
 	}
 }
@@ -259,6 +262,9 @@ func (h *heap) checkIdle(s heapState, now time.Time) {
 		} else {
 			h.most = max(h.most, used)
 		}
+	}
+	if h.idleChecks == 2 {
+		h.releaseProgram()
 	}
 	h.interval = min(2*h.interval, longestInterval)
 }

@@ -89,6 +89,8 @@ func TestHeapQuiet(t *testing.T) {
 	now := time.Unix(1000, 0)
 	s := heapState{live: 100 * mega, objects: 100 * mega}
 	h.releaseMemory = func() { given++ }
+	unmapped := 0
+	h.releaseProgram = func() { unmapped++ }
 	looks := func(n int, each uint64) {
 		for range n {
 			now = now.Add(h.interval)
@@ -119,6 +121,9 @@ func TestHeapQuiet(t *testing.T) {
 	}
 	looks(5, 0)
 	expect("after more work", 2)
+	if unmapped != 2 {
+		t.Errorf("the program was unmapped %d times, not in each of two rests", unmapped)
+	}
 	s.free = 60 * mega
 	looks(1, 0)
 	expect("when much was freed", 3)
