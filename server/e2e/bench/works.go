@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // A work is a workload: the commands that clients repeat.
@@ -25,6 +26,9 @@ func (w work) title() string {
 	}
 	return fmt.Sprintf("%s, P%d", w.name, w.pipeline)
 }
+
+// script reports whether the workload runs scripts.
+func (w work) script() bool { return strings.HasPrefix(w.command, "EVAL") }
 
 // works returns all workloads in the order of execution. The scores of the large
 // set are from 0 to the number of its members; a ZRANGE reads from the middle.
