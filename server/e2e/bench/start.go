@@ -32,22 +32,22 @@ const startWork = "start"
 // startRounds is the number of starts of each server with a data set.
 const startRounds = 5
 
-// startShape is a data set, and the parameter save of the server that writes its file: with
-// rules, which do not come to apply, zsetd writes changes in place of values.
+// startShape is a data set, and how its file was written: by a server that saved its values, or by
+// one that appended each change and was killed.
 type startShape struct {
 	shape
-	rules string
+	killed bool
 }
 
 // startShapes returns the data sets, each with 1/part of its full size.
 func startShapes(part int64) []startShape {
 	list := []startShape{
-		{stringsOf(1000000 / part), ""},
-		{setsOf(grouped(300000/part)+" sets of 5 members", 300000/part, 5, 5), ""},
-		{setsOf(grouped(1000000/part)+" members in one set", 1, 1000000/part, 1), ""},
+		{stringsOf(1000000 / part), false},
+		{setsOf(grouped(300000/part)+" sets of 5 members", 300000/part, 5, 5), false},
+		{setsOf(grouped(1000000/part)+" members in one set", 1, 1000000/part, 1), false},
 	}
 	for _, s := range list[:2] {
-		s.name, s.rules = s.name+", saved as changes", "3600 1"
+		s.name, s.killed = s.name+", killed", true
 		list = append(list, s)
 	}
 	return list
@@ -57,7 +57,7 @@ func startShapes(part int64) []startShape {
 func (r *report) started() []target { return r.targets[:own+1] }
 
 // measureStarts writes the file of each server, and starts them alternately with it. Redis
-// has an RDB file.
+// has an RDB file, or an append-only file if it was killed.
 func (r *report) measureStarts(ctx context.Context, data []startShape, pause time.Duration) error {
 	rounds := startRounds
 	if r.options.short {
@@ -94,7 +94,7 @@ func (r *report) startsOf(ctx context.Context, s startShape, rounds int, pause t
 	}
 	for range rounds {
 		for i, t := range r.started() {
-			sample, err := t.measureStart(ctx, dirs[i], pause)
+			sample, err := t.measureStart(ctx, s, dirs[i], pause)
 			if err != nil {
 				return row, fmt.Errorf("start with %s, %s: %w", s.name, t.name, err)
 			}
@@ -104,16 +104,18 @@ func (r *report) startsOf(ctx context.Context, s startShape, rounds int, pause t
 	return row, nil
 }
 
-// kept returns the target with a data file in its folder, which it writes on SAVE only if the
-// rules do not come to apply.
-func (t target) kept(rules string) target {
-	t.flags = []string{"--save", rules}
+// kept returns the target with the parameters of a data set's server. No changes are rewritten as values.
+func (t target) kept(s startShape) target {
+	t.flags = []string{"--save", ""}
+	if s.killed {
+		t.flags = append(t.flags, "--appendonly", "yes", "--auto-aof-rewrite-percentage", "0")
+	}
 	return t
 }
 
 // save fills a server with a data set, and leaves its file in a folder.
 func (t target) save(ctx context.Context, s startShape, dir string) error {
-	srv, err := t.kept(s.rules).startIn(ctx, dir)
+	srv, err := t.kept(s).startIn(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -126,11 +128,15 @@ func (t target) save(ctx context.Context, s startShape, dir string) error {
 	if err := c.fill(0, s.steps, s.fill); err != nil {
 		return err
 	}
-	return c.do("SAVE")
+	if !s.killed {
+		return c.do("SAVE")
+	}
+	// The reply to a write comes when all changes before are on the disk, too.
+	return errors.Join(c.do("CONFIG", "SET", "appendfsync", "always"), c.do("SET", "last", "1"))
 }
 
-func (t target) measureStart(ctx context.Context, dir string, pause time.Duration) (x startSample, err error) {
-	srv, err := t.kept("").startIn(ctx, dir)
+func (t target) measureStart(ctx context.Context, s startShape, dir string, pause time.Duration) (x startSample, err error) {
+	srv, err := t.kept(s).startIn(ctx, dir)
 	if err != nil {
 		return x, err
 	}
