@@ -92,6 +92,7 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
+// run runs a tool, or the server until it stops, and returns the exit status.
 func run(args []string, stdout, stderr io.Writer) int {
 	if status, ok := runTool(args, os.Stdin, stdout, stderr); ok {
 		return status
@@ -130,6 +131,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if _, given := values["dbfilename"]; !given {
 		values["dbfilename"] = defaultFile
 	}
+	return runServer(values, configFile(args), start, logs, stderr)
+}
+
+// runServer runs the server until it stops, and returns the exit status. start may be nil.
+func runServer(values map[string]string, file string, start *startReport, logs, stderr io.Writer) int {
 	plain, secure, err := inheritedSockets()
 	if err != nil {
 		fmt.Fprintln(stderr, "zsetd:", err)
@@ -148,7 +154,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	log := slog.New(handler)
 	srv, err := server.New(server.Options{
-		Config: values, ConfigFile: configFile(args), Logger: log, LogLevel: level, Listeners: plain, TLSListeners: secure,
+		Config: values, ConfigFile: file, Logger: log, LogLevel: level, Listeners: plain, TLSListeners: secure,
 	})
 	if err != nil {
 		fmt.Fprintln(stderr, advise(err, values))
@@ -172,22 +178,44 @@ func run(args []string, stdout, stderr io.Writer) int {
 	defer removePID()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
+	go manageHeap(ctx, srv)
+	go announce(ctx, srv, values, start, log)
+	if err = serve(srv, values, signals, log); err == nil {
+		log.Info("stopped")
+		return 0
+	}
+	err = advise(err, values)
+	log.Error("stopped", "error", err)
+	if start != nil {
+		fmt.Fprintln(stderr, err)
+	}
+	if _, panicked := errors.AsType[*server.PanicError](err); panicked {
+		return panicStatus
+	}
+	return 1
+}
+
+// announce reports that the sockets are open to the process that started this one, and to systemd
+// that the data are loaded.
+func announce(ctx context.Context, srv *server.Server, values map[string]string, start *startReport, log *slog.Logger) {
+	if srv.Listening(ctx) != nil {
+		return // ListenAndServe returns the same error
+	}
+	start.succeeded()
+	if srv.Ready(ctx) != nil {
+		return
+	}
+	if err := notify(values, isReady); err != nil {
+		log.Warn("cannot notify systemd that the server is ready", "error", err)
+	}
+}
+
+// serve serves clients until the server stops: because it failed, or because of SHUTDOWN or a
+// signal. The error is nil if all data are saved that are to be.
+func serve(srv *server.Server, values map[string]string, signals <-chan os.Signal, log *slog.Logger) error {
 	done := make(chan error, 1)
 	go func() { done <- srv.ListenAndServe() }()
-	go manageHeap(ctx, srv)
-	go func() {
-		if srv.Listening(ctx) == nil {
-			start.succeeded()
-		}
-	}()
-	go func() {
-		if srv.Ready(ctx) != nil {
-			return // ListenAndServe returns the same error
-		}
-		if err := notify(values, isReady); err != nil {
-			log.Warn("cannot notify systemd that the server is ready", "error", err)
-		}
-	}()
+	var err error
 	stopErr := server.ErrShutdownAborted
 	for errors.Is(stopErr, server.ErrShutdownAborted) {
 		select {
@@ -210,19 +238,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if errors.Is(err, server.ErrServerClosed) {
 		err = stopErr
 	}
-	if err != nil && !errors.Is(err, server.ErrServerClosed) {
-		err = advise(err, values)
-		log.Error("stopped", "error", err)
-		if start != nil {
-			fmt.Fprintln(stderr, err)
-		}
-		if _, panicked := errors.AsType[*server.PanicError](err); panicked {
-			return panicStatus
-		}
-		return 1
+	if errors.Is(err, server.ErrServerClosed) {
+		return nil
 	}
-	log.Info("stopped")
-	return 0
+	return err
 }
 
 // shutdown shuts the server down. Meanwhile it catches signals. SIGINT closes the
