@@ -127,119 +127,153 @@ const ReadSize = 1 << 16
 // ReadFile visits the keys and the libraries of a file, one after the other. Only
 // one of them is in memory, besides those that visit keeps. After a damaged value whose length is
 // known it goes on; the error of the file's checksum is [ErrChecksum], and comes last.
-func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (info FileInfo, err error) {
-	in := &input{file: bufio.NewReaderSize(r, ReadSize), crc: c.crc}
+func (c *Codec) ReadFile(r io.Reader, visit func(Entry) error) (FileInfo, error) {
+	f := &fileReader{codec: c, in: &input{file: bufio.NewReaderSize(r, ReadSize), crc: c.crc}, visit: visit}
+	err := f.head()
+	for err == nil {
+		op := f.in.byte()
+		if op == opEnd {
+			return f.info, f.in.end(f.info.Version)
+		}
+		if err = f.record(op); err == nil && !f.in.sound() {
+			err = f.in.problem(fmt.Errorf("%w, %s", ErrFormat, f.before.place(f.keys)))
+		}
+	}
+	return f.info, err
+}
+
+// fileReader is the state of ReadFile.
+type fileReader struct {
+	codec *Codec
+	in    *input
+	visit func(Entry) error
+	info  FileInfo
+
+	next      Entry     // the next key, as far as it is read
+	deadlines deadlines // of its members
+	producers []byte    // of it, if it is a stream
+
+	before Entry // the latest key
+	keys   int   // number of keys before the next
+}
+
+// head reads the beginning of the file, with its version.
+func (f *fileReader) head() error {
+	in, info := f.in, &f.info
 	head := in.next(headSize)
 	if in.bad || !IsFile(head) {
-		return info, in.problem(fmt.Errorf("%w: not a file of Redis or Valkey", ErrFormat))
+		return in.problem(fmt.Errorf("%w: not a file of Redis or Valkey", ErrFormat))
 	}
 	info.Version, in.valkey = fileVersion(head)
 	if !known(info.Version) || info.Version == 0 || in.valkey != (info.Version == versionValkey) {
-		return info, fmt.Errorf("unsupported format version %d: supported are 1 to %d (Redis up to 8.6) and %d (Valkey 9)", info.Version, versionNewest, versionValkey)
+		return fmt.Errorf("unsupported format version %d: supported are 1 to %d (Redis up to 8.6) and %d (Valkey 9)", info.Version, versionNewest, versionValkey)
 	}
-	var e Entry
-	var deadlines deadlines    // of the next key
-	var producers []byte       // of the next key
-	before, keys := Entry{}, 0 // the latest key, and the number of them
-	for {
-		switch op := in.byte(); op {
-		case opEnd:
-			return info, in.end(info.Version)
-		case opSelect:
-			e.DB = in.length()
-		case opDeadlineMs:
-			e.Deadline = int64(in.uint64())
-		case opDeadline:
-			if b := in.next(4); b != nil {
-				e.Deadline = int64(int32(binary.LittleEndian.Uint32(b))) * 1000
-			}
-		case opIdle:
-			in.length()
-		case opFreq:
-			in.byte()
-		case opAux:
-			switch name, value := string(in.text()), in.text(); name {
-			case streamDB:
-				info.StreamDB, _ = strconv.Atoi(string(value))
-			case deadlinesAux:
-				if !deadlines.read(value) {
-					in.fail()
-				}
-			case producersAux:
-				producers = value
-			}
-		case opResize:
-			keys := in.length()
-			in.length() // those with deadlines
-			if c.Announced != nil && !in.bad {
-				c.Announced(e.DB, keys)
-			}
-		case opSlot:
-			in.length()
-			in.length()
-			in.length()
-		case opFunction:
-			code := string(in.text())
-			if !in.sound() {
-				break
-			}
-			info.Functions++
-			if err := visit(Entry{Library: code}); err != nil {
-				return info, err
-			}
-		case opLegacyFunction:
-			code, wrong := in.legacyFunction()
-			if wrong != "" {
-				break
-			}
-			info.Functions++
-			if err := visit(Entry{Library: code}); err != nil {
-				return info, err
-			}
-		case opKeyMeta:
-			if !in.bad {
-				return info, fmt.Errorf("%s: %s", before.place(keys), map[bool]string{
-					false: "data of a module attached to a key can be neither read nor skipped",
-					true:  "the file was saved during a slot migration: save it again",
-				}[in.valkey])
-			}
-		case opModuleAux:
-			name, values := in.skipModule()
-			if !in.bad && values > 1 { // the first value is only the position in the file
-				if err := visit(Entry{Module: name}); err != nil {
-					return info, err
-				}
-			}
-		default:
-			if in.bad {
-				break
-			}
-			e.Key = string(in.text())
-			e.Value, e.Err = c.value(in, op)
-			deadlines.apply(e.Value)
-			if s, ok := e.Value.(*sequence.Stream); ok && producers != nil {
-				aux := input{rest: producers}
-				aux.producers(s)
-				in.check(aux.sound())
-			}
-			deadlines, producers = nil, nil
-			if !in.sound() {
-				e.Value, e.Err = nil, ErrFormat
-			}
-			if in.bad || errors.Is(e.Err, ErrType) {
-				return info, in.problem(fmt.Errorf("key %.100q of database %d, type %d: %w", e.Key, e.DB, op, e.Err))
-			}
-			in.spoil = false
-			if err := visit(e); err != nil {
-				return info, err
-			}
-			before, keys = Entry{DB: e.DB, Key: e.Key}, keys+1
-			e = Entry{DB: e.DB}
+	return nil
+}
+
+// record reads what follows the byte op. The caller checks whether that is sound.
+func (f *fileReader) record(op byte) error {
+	in := f.in
+	switch op {
+	case opSelect:
+		f.next.DB = in.length()
+	case opDeadlineMs:
+		f.next.Deadline = int64(in.uint64())
+	case opDeadline:
+		if b := in.next(4); b != nil {
+			f.next.Deadline = int64(int32(binary.LittleEndian.Uint32(b))) * 1000
 		}
-		if !in.sound() {
-			return info, in.problem(fmt.Errorf("%w, %s", ErrFormat, before.place(keys)))
+	case opIdle:
+		in.length()
+	case opFreq:
+		in.byte()
+	case opAux:
+		name := string(in.text())
+		f.aux(name, in.text())
+	case opResize:
+		keys := in.length()
+		in.length() // those with deadlines
+		if c := f.codec; c.Announced != nil && !in.bad {
+			c.Announced(f.next.DB, keys)
+		}
+	case opSlot:
+		in.length()
+		in.length()
+		in.length()
+	case opFunction:
+		if code := string(in.text()); in.sound() {
+			return f.library(code)
+		}
+	case opLegacyFunction:
+		if code, wrong := in.legacyFunction(); wrong == "" {
+			return f.library(code)
+		}
+	case opKeyMeta:
+		if !in.bad {
+			return fmt.Errorf("%s: %s", f.before.place(f.keys), map[bool]string{
+				false: "data of a module attached to a key can be neither read nor skipped",
+				true:  "the file was saved during a slot migration: save it again",
+			}[in.valkey])
+		}
+	case opModuleAux:
+		name, values := in.skipModule()
+		if !in.bad && values > 1 { // the first value is only the position in the file
+			return f.visit(Entry{Module: name})
+		}
+	default:
+		if !in.bad {
+			return f.key(op)
 		}
 	}
+	return nil
+}
+
+// aux takes an auxiliary field.
+func (f *fileReader) aux(name string, value []byte) {
+	switch name {
+	case streamDB:
+		f.info.StreamDB, _ = strconv.Atoi(string(value))
+	case deadlinesAux:
+		if !f.deadlines.read(value) {
+			f.in.fail()
+		}
+	case producersAux:
+		f.producers = value
+	}
+}
+
+// library visits a library of functions.
+func (f *fileReader) library(code string) error {
+	f.info.Functions++
+	return f.visit(Entry{Library: code})
+}
+
+// key reads and visits a key with a value of the given type.
+func (f *fileReader) key(kind byte) error {
+	in, e := f.in, &f.next
+	e.Key = string(in.text())
+	e.Value, e.Err = f.codec.value(in, kind)
+	f.deadlines.apply(e.Value)
+	if s, ok := e.Value.(*sequence.Stream); ok && f.producers != nil {
+		aux := input{rest: f.producers}
+		aux.producers(s)
+		in.check(aux.sound())
+	}
+	f.deadlines, f.producers = nil, nil
+	if !in.sound() {
+		e.Value, e.Err = nil, ErrFormat
+	}
+	if in.bad || errors.Is(e.Err, ErrType) {
+		return in.problem(fmt.Errorf("key %.100q of database %d, type %d: %w", e.Key, e.DB, kind, e.Err))
+	}
+	in.spoil = false
+	if err := f.visit(*e); err != nil {
+		return err
+	}
+	f.before = Entry{DB: e.DB, Key: e.Key}
+	f.keys++
+	f.next = Entry{DB: e.DB}
+	return nil
 }
 
 // place describes the position behind the entry, the last one of so many keys.
