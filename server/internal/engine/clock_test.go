@@ -51,8 +51,8 @@ func newStepped(t *testing.T, config map[string]string) *steppedServer {
 
 // look makes the server read the system clock now.
 func (s *steppedServer) look() {
-	s.Locked(func() { s.Time.Recheck() })
-	s.Locked(func() {})
+	s.InTurn(func() { s.Time.Recheck() })
+	s.InTurn(func() {})
 }
 
 func (s *steppedServer) must(t *testing.T, args ...any) any {

@@ -205,7 +205,7 @@ func (s *Session) leave() (out []byte) {
 	srv.Mu.Lock()
 	switch {
 	case !srv.Scripting.Busy:
-		srv.locked(func() { out = s.remove() })
+		srv.maintainLocked(func() { out = s.remove() })
 	case s.Stall.Blocked == nil && s.Stall.postponed == nil && !s.blockedUpstream():
 		srv.guarded(func() { out = s.remove() })
 		srv.unlock()
@@ -243,10 +243,9 @@ func (caller) Untaken() int64 { return 0 }
 func (s *Session) noReply() error {
 	srv := s.Engine
 	srv.Mu.Lock()
-	failed, killed, stopping := srv.Keeper.Failed, s.End == Killed, srv.Ending.closed
-	srv.Mu.Unlock()
-	switch {
-	case stopping || !killed: // SHUTDOWN never replies
+	defer srv.Mu.Unlock()
+	switch failed := srv.Keeper.Failed; {
+	case srv.Ending.closed || s.End != Killed: // SHUTDOWN never replies
 		return srv.closedError()
 	case failed != nil:
 		return fmt.Errorf("zsetd: cannot save the changes of the command: %w", failed)

@@ -190,7 +190,7 @@ func New(o Options, p Parts) (*Engine, error) {
 	srv.Stats.NotePeak(srv.Identity.StartMemory, srv.Turn.At)
 	srv.Keeper = persist.New(persist.Options{
 		Keys: srv.Keys, Settings: &srv.Config, Log: srv.Log, Start: srv.Identity.Start, Disk: o.Machine.Disk,
-	}, (*host)(srv))
+	}, host{srv})
 	if err := srv.Keeper.Open(); err != nil { // from here on the server is in concurrent use
 		srv.Timers.timer.Stop()
 		return nil, err
@@ -347,15 +347,13 @@ func (srv *Engine) Advance(d time.Duration) error {
 	}
 	defer srv.recovers()
 	srv.Time.Advance(d)
-	for {
+	for due := true; due; {
 		srv.OnTimer()
-		srv.Mu.Lock()
-		due := srv.Sweeps() && srv.Timers.NextExpiry <= srv.Clock().UnixMilli() || srv.Pauses.HasDelayed() || srv.queriesDue(math.MaxInt64) <= srv.Clock().UnixMicro()
-		srv.Mu.Unlock()
-		if !due {
-			return nil
-		}
+		srv.OutOfTurn(func() {
+			due = srv.Sweeps() && srv.Timers.NextExpiry <= srv.Clock().UnixMilli() || srv.Pauses.HasDelayed() || srv.queriesDue(math.MaxInt64) <= srv.Clock().UnixMicro()
+		})
 	}
+	return nil
 }
 
 // Check verifies the invariants of all data and state of the server, and returns
@@ -363,7 +361,7 @@ func (srv *Engine) Advance(d time.Duration) error {
 // runs: it is for tests.
 func (srv *Engine) Check() (err error) {
 	defer srv.setClosedError(&err)
-	srv.Locked(func() { err = srv.check() })
+	srv.InTurn(func() { err = srv.check() })
 	return err
 }
 

@@ -279,7 +279,7 @@ func (s *Session) subscribeUpstream(kind subscription.Topic, argv [][]byte) {
 	by := srv.Forwarding.forwarder
 	by.Subscribe(kind, names, func() {
 		srv.Attempt(func() {
-			srv.Locked(func() {
+			srv.InTurn(func() {
 				if s.Stall.postponed != nil {
 					s.Stall.confirmed = true
 					srv.Pauses.released = append(srv.Pauses.released, s)
@@ -301,7 +301,7 @@ func (s *Session) subscribeUpstream(kind subscription.Topic, argv [][]byte) {
 func (s *Session) Answer(u Upstream, replies []byte, n int) {
 	srv := s.Engine
 	srv.Attempt(func() {
-		srv.Locked(func() {
+		srv.InTurn(func() {
 			if f := s.forwarded; f != nil && f.upstream == u && s.End == Serving {
 				s.answer(f, replies, n)
 			}
@@ -366,7 +366,7 @@ func (s *Session) leaveUpstream() {
 // Deliver sends a message that the new home has sent to the subscribers of a topic.
 func (srv *Engine) Deliver(kind subscription.Topic, name, channel, message string) {
 	srv.Attempt(func() {
-		srv.Locked(func() {
+		srv.InTurn(func() {
 			to := srv.PubSub.Table.Subscribers(kind, name)
 			switch kind {
 			case subscription.Channels:
@@ -473,12 +473,12 @@ func (srv *Engine) passClients() {
 	prepared := func() {
 		more := false
 		srv.Attempt(func() {
-			srv.Locked(func() {
+			srv.InTurn(func() {
 				left--
 				more = left == 0
 			})
 			for more {
-				srv.Locked(func() { more = srv.prepare(f) })
+				srv.InTurn(func() { more = srv.prepare(f) })
 			}
 		})
 	}
@@ -510,13 +510,14 @@ func (srv *Engine) prepare(f Forwarder) (more bool) {
 
 // closeForwarding ends forwarding when the server stops.
 func (srv *Engine) closeForwarding() {
-	srv.Mu.Lock()
-	f := srv.Forwarding.forwarder
-	srv.Forwarding.forwarder, srv.Forwarding.newForwarder = nil, nil
-	if f != nil {
-		f.Close()
-	}
-	srv.Mu.Unlock()
+	var f Forwarder
+	srv.OutOfTurn(func() {
+		f = srv.Forwarding.forwarder
+		srv.Forwarding.forwarder, srv.Forwarding.newForwarder = nil, nil
+		if f != nil {
+			f.Close()
+		}
+	})
 	if f != nil {
 		f.Wait()
 	}

@@ -171,11 +171,9 @@ func (srv *Engine) MemoryLimit() int64 { return srv.limits.Load().maxmemory }
 func (srv *Engine) UsedMemory() (bytes int64) {
 	srv.Attempt(func() {
 		srv.Mu.Lock()
-		srv.guarded(func() {
-			srv.Memory.NonKeyBytesAt = time.Time{}
-			bytes = srv.InUse()
-		})
-		srv.Mu.Unlock()
+		defer srv.Mu.Unlock()
+		srv.Memory.NonKeyBytesAt = time.Time{}
+		bytes = srv.InUse()
 	})
 	return bytes
 }

@@ -100,17 +100,16 @@ func Shutdown(c *Call) {
 // Signaled returns the error and the server continues: the caller must not stop it.
 func (srv *Engine) Signaled(interrupt bool) (err error) {
 	defer srv.setClosedError(&err)
-	srv.Mu.Lock()
-	flags := parseStopFlags(srv.Config.ShutdownOnSigterm)
-	if interrupt {
-		flags = parseStopFlags(srv.Config.ShutdownOnSigint)
+	var flags stopFlags
+	srv.OutOfTurn(func() {
+		flags = parseStopFlags(srv.Config.ShutdownOnSigterm)
+		if interrupt {
+			flags = parseStopFlags(srv.Config.ShutdownOnSigint)
+		}
+	})
+	if !srv.MaintainUnlessBusy(func() { err = srv.prepareStop(flags) }) { // a script is half done; the shutdown ends it
+		srv.OutOfTurn(func() { srv.Ending.Flags = flags })
 	}
-	if srv.Scripting.Busy { // a script is half done; the shutdown ends it
-		srv.Ending.Flags = flags
-		srv.Mu.Unlock()
-		return nil
-	}
-	srv.locked(func() { err = srv.prepareStop(flags) })
 	return err
 }
 

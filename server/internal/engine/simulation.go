@@ -137,6 +137,6 @@ func (srv *Engine) simulate(f func()) (err error) {
 		return err
 	}
 	defer srv.setClosedError(&err)
-	srv.Locked(f)
+	srv.InTurn(f)
 	return nil
 }
