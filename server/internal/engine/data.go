@@ -112,7 +112,7 @@ func (srv *Engine) SaveNow() error {
 	if err := srv.Keeper.SaveNow(); err != nil {
 		return err
 	}
-	srv.Turn.sequence = srv.Keys.Sequence() // replies to earlier changes need not wait: see holds
+	srv.Turn.sequence = srv.Keys.Sequence() // replies to earlier changes need not wait: see withholds
 	return nil
 }
 

@@ -109,33 +109,15 @@ type transports struct {
 	TLSServed atomic.Int64 // likewise for TLS
 }
 
-// Options configure a Server. The zero value is a server with the defaults of Redis
-// without a configuration file, without persistence and without a log.
+// Options are those of package server that concern the engine, which are described there.
 type Options struct {
-	// Config holds parameters by Redis's names, as in redis.conf: {"requirepass":
-	// "secret"}. README.md in this directory lists them. Users may be declared as
-	// "user", one per line: {"user": "alice on >secret ~a:* +@all"}.
-	Config map[string]string
-
-	// File is the path of the data file, which is created if it does not exist. The
-	// default is to keep the data in memory only. File takes the place of the
-	// parameters dir and dbfilename.
-	File string
-
-	// ConfigFile is the path of the file that Config was read from, for INFO.
+	Config     map[string]string
+	File       string
 	ConfigFile string
-
-	// Logger receives log records for the operator. The default discards them.
-	Logger *slog.Logger
-
-	// LogLevel, if not nil, follows the parameter loglevel. Pass it to the handler
-	// of Logger.
-	LogLevel *slog.LevelVar
-
-	// Now is the time at which the clock begins; zero for that of the system.
-	Now time.Time
-
-	Machine Machine
+	Logger     *slog.Logger
+	LogLevel   *slog.LevelVar
+	Now        time.Time
+	Machine    Machine
 }
 
 // Parts are the packages above the engine that New puts together.

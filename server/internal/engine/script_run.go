@@ -416,7 +416,7 @@ func (m *ScriptMemory) End() {
 	m.tightened = 0
 }
 
-// turnWhileBusy is the variant of turn for the time while a script is busy. The
+// turnWhileBusy is the variant of Turn for the time while a script is busy. The
 // lock is held on entry, and not on return. The commands that it runs affect
 // sessions only.
 func (s *Session) turnWhileBusy(batch [][][]byte) (done int, out []byte, ending bool) {

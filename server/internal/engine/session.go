@@ -360,7 +360,7 @@ func (s *Session) unused() []byte {
 	return s.Out.Swap(nil)
 }
 
-// work runs commands for turn, or for an epoll loop.
+// work runs commands for Turn, or for a loop of a transport.
 func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
 	srv := s.Engine
 	srv.Turn.current = s

@@ -34,7 +34,7 @@ func parseStopFlags(words string) (f stopFlags) {
 	return f
 }
 
-// Shutdown implements SHUTDOWN: see [Server.Shutdown]. It saves while it runs. If
+// Shutdown implements SHUTDOWN: see Shutdown of package server. It saves while it runs. If
 // replicas lack changes, it waits for them, unless NOW is given, and ABORT aborts that.
 func Shutdown(c *Call) {
 	var f stopFlags
