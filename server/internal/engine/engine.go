@@ -309,9 +309,6 @@ func (srv *Engine) SetClock(t time.Time) {
 	srv.Keys.SetNow(t.UnixMilli())
 }
 
-// Now returns the server's time.
-func (srv *Engine) Now() time.Time { return srv.Clock() }
-
 // The years that the clock can show: before them times since 1970 are negative, and after
 // them they exceed 64 bits in nanoseconds.
 const firstYear, lastYear = 1970, 2261
@@ -373,7 +370,7 @@ func (srv *Engine) check() error {
 	if err := srv.PubSub.Table.Check(maps.Values(srv.Clients.Sessions)); err != nil {
 		return err
 	}
-	if err := srv.checkQueries(); err != nil {
+	if err := srv.Queries.check(); err != nil {
 		return err
 	}
 	if err := srv.Tracking.Check(maps.Values(srv.Clients.Sessions)); err != nil {

@@ -124,7 +124,7 @@ func (s *Session) forwards(cmd *Command, argv [][]byte, names int) bool {
 	case s.Transaction.Multi && !cmd.InMulti:
 		return s.enqueues(cmd, argv, names)
 	case toHome && s.Engine.Forwarding.preparing:
-		s.Engine.postpone(s, argv)
+		s.Engine.Pauses.postpone(s, argv)
 	case s.isProgram():
 		s.refuse(cmd, "ERR the data have moved: a transaction of the program cannot use them here")
 	case cmd.forwarded:
@@ -137,7 +137,7 @@ func (s *Session) forwards(cmd *Command, argv [][]byte, names int) bool {
 	case cmd.RunsQueue && s.Transaction.Multi && !s.Transaction.aborted && !s.Transaction.touched && slices.ContainsFunc(s.Transaction.queue, func(q queued) bool { return q.cmd.forwarded }):
 		return s.forwardTransaction(cmd)
 	case s.awaitsReplies():
-		s.setAside(argv)
+		s.holdBack(argv)
 	case subscribes && !s.Stall.confirmed && !s.Modes.NoBlock:
 		s.subscribeUpstream(kind, argv)
 	default:
@@ -260,18 +260,10 @@ func (s *Session) replyError(msg string) {
 	s.Out.Error(msg)
 }
 
-// setAside postpones a command of the server's own until the replies to the forwarded
-// ones before it have arrived.
-func (s *Session) setAside(argv [][]byte) {
-	s.Stall.postponed = protocol.CopyArgs(argv)
-	s.Stall.Stalled.Store(true)
-	s.Engine.Stats.BlockedClients++
-}
-
 // subscribeUpstream postpones a subscription until it exists at the new home, too.
 func (s *Session) subscribeUpstream(kind subscription.Topic, argv [][]byte) {
 	srv := s.Engine
-	s.setAside(argv)
+	s.holdBack(argv)
 	names := make([]string, len(s.Stall.postponed)-1)
 	for i, name := range s.Stall.postponed[1:] {
 		names[i] = string(name)
@@ -466,7 +458,7 @@ func (srv *Engine) passClients() {
 			continue
 		}
 		srv.unblock(w)
-		s.setAside(w.argv)
+		s.holdBack(w.argv)
 		srv.Pauses.released = append(srv.Pauses.released, s)
 	}
 	f, left := srv.Forwarding.forwarder, 0

@@ -96,7 +96,7 @@ func (srv *Engine) AwaitReplicas(ctx context.Context) error { return srv.awaitRe
 func (srv *Engine) awaitReplicas(ctx context.Context, w *stopWait) (err error) {
 	srv.Attempt(func() {
 		srv.MaintainUnlessBusy(func() {
-			srv.serveDue()
+			srv.serveDue() // before writes are paused
 			w = srv.beginStopWait(w)
 		})
 	})
