@@ -14,8 +14,9 @@ import (
 //	InTurn              other work in order with commands:      waits                are served   after f     anything
 //	                    replication, forwarding, backups,                            before
 //	                    iterators, tests
-//	Maintain            work beside commands: the timer, the    waits                wait         after f     sessions, and what
-//	                    keeper, the end of a session                                                          has expired
+//	Maintain            work beside commands: the timer (which  waits                wait         after f     sessions, and what
+//	                    serves due waiters), the keeper, the                                                  has expired
+//	                    end of a session
 //	MaintainUnlessBusy  the same in goroutines that serve the   omits f, returns     wait         after f     as Maintain
 //	                    clients of a busy server: transports    false
 //	OutOfTurn           facts and figures without waiting for   runs f               wait         never       no data that commands
@@ -23,8 +24,9 @@ import (
 //	Mu.Lock, deferred   the same as the rest of a function: no  runs it              wait         never       as OutOfTurn
 //	  Mu.Unlock         closure where transports call often
 //
-// lend is the other side: a script lends the lock. Attempt is what goroutines and callbacks run
-// in: when the lock is broken each of these ways panics, and Attempt recovers that.
+// Session.leave is Maintain that does not wait while busy if it need not. lend is the other side:
+// a script lends the lock. Attempt is what goroutines and callbacks run in: when the lock is
+// broken each of these ways panics, and Attempt recovers that.
 
 // mainLock is the server's lock. It can break, see fault.go.
 type mainLock struct {

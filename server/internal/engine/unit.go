@@ -64,7 +64,7 @@ func (srv *Engine) serveDue() {
 }
 
 // finishTurn does all work that is due before the lock is released, and sets the timer.
-// Every commit scope must have been committed.
+// It commits effects that were not committed, as those of Maintain.
 func (srv *Engine) finishTurn() {
 	u := &srv.Turn.Scope
 	srv.Stats.Turns++
