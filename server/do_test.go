@@ -393,7 +393,7 @@ func TestDoRefuses(t *testing.T) {
 		}
 	}
 	enginetest.Must(t, srv, "CLIENT KILL TYPE normal SKIPME no -> 1", "PING -> PONG")
-	srv.Locked(func() {
+	srv.InTurn(func() {
 		if n := len(srv.Clients.Sessions); n != 0 {
 			t.Errorf("%d sessions are left", n)
 		}

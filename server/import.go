@@ -72,7 +72,7 @@ func importCommands(path string, databases int, o *archive.Import, run func(*eng
 	if err := run(srv.engine, &out); err != nil {
 		return out, err
 	}
-	srv.engine.Locked(func() {
+	srv.engine.InTurn(func() {
 		var keys int
 		keys, err = archive.Save(path, srv.engine.Keys, o.Progress)
 		out.Keys = int64(keys)
@@ -132,7 +132,7 @@ func loadValues(s *engine.Session, r *bufio.Reader, o *archive.Import, out *arch
 		if v.DB >= srv.Keys.Len() {
 			return o.Fail(out, fmt.Errorf("key %.100q: database %d does not exist: there are %d databases", v.Key, v.DB, srv.Keys.Len()))
 		}
-		srv.Locked(func() {
+		srv.InTurn(func() {
 			if db := srv.Keys.DB(v.DB); db.Peek([]byte(v.Key)) == nil {
 				db.Restore(v.Key, v.Value, v.Deadline)
 			} else {

@@ -326,7 +326,7 @@ func (srv *Server) Check() (err error) {
 }
 
 // Now returns the server's time.
-func (srv *Server) Now() time.Time { return srv.engine.Now() }
+func (srv *Server) Now() time.Time { return srv.engine.Clock() }
 
 // Advance moves the server's clock forward by d, which may be negative. Everything
 // that becomes due expires, times out or is delivered before Advance returns. It is

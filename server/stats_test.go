@@ -77,7 +77,7 @@ func TestStats(t *testing.T) {
 			t.Errorf("%s is not %d in INFO", field, n)
 		}
 	}
-	srv.engine.Attempt(func() { srv.engine.Locked(func() { panic("for the test") }) })
+	srv.engine.Attempt(func() { srv.engine.InTurn(func() { panic("for the test") }) })
 	if got := srv.Stats(); got.Commands != 0 || got.Databases != nil {
 		t.Errorf("after a panic: %+v", got)
 	}

@@ -236,7 +236,7 @@ func TestSubscriptionAfterPanic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv.engine.Attempt(func() { srv.engine.Locked(func() { panic("for the test") }) })
+	srv.engine.Attempt(func() { srv.engine.InTurn(func() { panic("for the test") }) })
 	for _, err := range sub.Messages() {
 		if _, ok := errors.AsType[*engine.PanicError](err); !ok {
 			t.Errorf("the loop has ended with %v", err)

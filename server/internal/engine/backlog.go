@@ -47,7 +47,7 @@ func (srv *Engine) eachDue(s *Session, cmd *Command, argv [][]byte, yield func(d
 			dbs = srv.Keys.DBs()
 		}
 		for _, q := range s.Transaction.queue {
-			if !srv.eachDueOf(dbs, q.cmd, q.argv, yield) {
+			if !q.cmd.eachDue(dbs, q.argv, yield) {
 				return
 			}
 		}
@@ -55,12 +55,13 @@ func (srv *Engine) eachDue(s *Session, cmd *Command, argv [][]byte, yield func(d
 		dbs = srv.Keys.DBs()
 		fallthrough
 	default:
-		srv.eachDueOf(dbs, cmd, argv, yield)
+		cmd.eachDue(dbs, argv, yield)
 	}
 }
 
-func (srv *Engine) eachDueOf(dbs []*keyspace.DB, cmd *Command, argv [][]byte, yield func(*keyspace.DB, []byte, int) bool) bool {
-	if cmd.AnyKey {
+// eachDue is Engine.eachDue for a command outside a transaction, in databases.
+func (c *Command) eachDue(dbs []*keyspace.DB, argv [][]byte, yield func(*keyspace.DB, []byte, int) bool) bool {
+	if c.AnyKey {
 		for _, db := range dbs {
 			if keys, withMembers := db.DueKeys(); keys+withMembers > 0 && !yield(db, nil, keys+withMembers) {
 				return false
@@ -69,9 +70,9 @@ func (srv *Engine) eachDueOf(dbs []*keyspace.DB, cmd *Command, argv [][]byte, yi
 		return true
 	}
 	var few [8]protocol.KeyRef
-	for _, ref := range cmd.Spec.AppendKeys(few[:0], argv) {
+	for _, ref := range c.Spec.AppendKeys(few[:0], argv) {
 		for _, db := range dbs {
-			if due := db.DueMembers(argv[ref.Index], cmd.Fields); due > 0 && !yield(db, argv[ref.Index], due) {
+			if due := db.DueMembers(argv[ref.Index], c.Fields); due > 0 && !yield(db, argv[ref.Index], due) {
 				return false
 			}
 		}
@@ -80,11 +81,9 @@ func (srv *Engine) eachDueOf(dbs []*keyspace.DB, cmd *Command, argv [][]byte, yi
 }
 
 // delay postpones a command until its keys are clean.
-func (srv *Engine) delay(s *Session, argv [][]byte) {
-	s.Stall.postponed = protocol.CopyArgs(argv)
-	s.Stall.Stalled.Store(true)
-	srv.Pauses.delayed = append(srv.Pauses.delayed, s)
-	srv.Stats.BlockedClients++
+func (p *pauses) delay(s *Session, argv [][]byte) {
+	s.holdBack(argv)
+	p.delayed = append(p.delayed, s)
 }
 
 // hasBacklog reports whether the waiters for a key must wait until it is clean. If so,

@@ -84,7 +84,7 @@ func (srv *Engine) beginBackup() {
 		defer srv.Ending.running.Done()
 		srv.Attempt(func() {
 			next := job.run()
-			srv.Locked(func() {
+			srv.InTurn(func() {
 				b.running, b.Last = false, job.last
 				if b.next = 0; b.every == int64(job.every/time.Second) {
 					b.next = next.UnixMilli()
@@ -197,7 +197,7 @@ func (j *backupJob) make(ctx context.Context, at time.Time) error {
 	err := j.prune()
 	j.last.Failed = err != nil
 	j.srv.Log.Info("backup written and verified", "file", path, "kept", j.last.Kept, "seconds", j.last.Took.Seconds())
-	j.srv.Locked(func() { j.srv.Backups.Last = j.last }) // the hook may take long
+	j.srv.InTurn(func() { j.srv.Backups.Last = j.last }) // the hook may take long
 	return errors.Join(err, j.send(ctx))
 }
 

@@ -261,7 +261,7 @@ func (s *Session) postpones(cmd *Command, argv [][]byte, _ int) bool {
 	if !srv.Pauses.pauseAll && !s.effectsOf(cmd, argv).Has(protocol.Write|protocol.MayReplicate) {
 		return false
 	}
-	srv.postpone(s, argv)
+	srv.Pauses.postpone(s, argv)
 	return true
 }
 
@@ -270,7 +270,7 @@ func (s *Session) delays(cmd *Command, argv [][]byte, _ int) bool {
 	if !s.Engine.overdue(s, cmd, argv) {
 		return false
 	}
-	s.Engine.delay(s, argv)
+	s.Engine.Pauses.delay(s, argv)
 	return true
 }
 

@@ -51,8 +51,8 @@ func newStepped(t *testing.T, config map[string]string) *steppedServer {
 
 // look makes the server read the system clock now.
 func (s *steppedServer) look() {
-	s.Locked(func() { s.Time.Recheck() })
-	s.Locked(func() {})
+	s.InTurn(func() { s.Time.Recheck() })
+	s.InTurn(func() {})
 }
 
 func (s *steppedServer) must(t *testing.T, args ...any) any {
@@ -216,15 +216,15 @@ func TestClockFollows(t *testing.T) {
 	} {
 		s := newStepped(t, nil)
 		prepare(s)
-		before := s.Now()
+		before := s.Clock()
 		s.step.Store(int64(2 * time.Hour))
 		s.look()
-		if moved := s.Now().Sub(before); (moved > time.Hour) != (name != "") {
+		if moved := s.Clock().Sub(before); (moved > time.Hour) != (name != "") {
 			t.Errorf("%s: the clock has gone on by %v", name, moved)
 		}
 		s.must(t, "CONFIG", "SET", "clock-steps", "follow")
 		s.look()
-		if moved := s.Now().Sub(before); moved < 2*time.Hour || moved > 2*time.Hour+time.Minute {
+		if moved := s.Clock().Sub(before); moved < 2*time.Hour || moved > 2*time.Hour+time.Minute {
 			t.Errorf("%s: then the clock has gone on by %v", name, moved)
 		}
 	}

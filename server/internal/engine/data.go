@@ -35,50 +35,32 @@ const (
 )
 
 // host is the engine as the keeper sees it, see persist.Host.
-type host Engine
-
-// Maintain runs f as maintenance of the server.
-func (h *host) Maintain(f func()) { (*Engine)(h).maintain(f) }
-
-// MaintainNow is Maintain, and omits f while a script lends the lock.
-func (h *host) MaintainNow(f func()) bool { return (*Engine)(h).maintainNow(f) }
-
-// Locked runs f in a commit scope of its own.
-func (h *host) Locked(f func()) { (*Engine)(h).Locked(f) }
-
-// LockedNow runs f with the lock, outside of any turn.
-func (h *host) LockedNow(f func()) { (*Engine)(h).LockedNow(f) }
-
-// Attempt runs f, which ends early if the lock is broken.
-func (h *host) Attempt(f func()) { (*Engine)(h).Attempt(f) }
+type host struct{ *Engine }
 
 // Changes returns the number of changes of keys so far.
-func (h *host) Changes() int64 { return h.Stats.Changes }
+func (h host) Changes() int64 { return h.Stats.Changes }
 
 // Counted returns the number of these that INFO counts.
-func (h *host) Counted() int64 { return h.Stats.Changes - h.Stats.Uncounted }
+func (h host) Counted() int64 { return h.Stats.Changes - h.Stats.Uncounted }
 
 // At returns the time of the turn.
-func (h *host) At() time.Time { return h.Turn.At }
-
-// Clock returns the server's time.
-func (h *host) Clock() time.Time { return (*Engine)(h).Clock() }
+func (h host) At() time.Time { return h.Turn.At }
 
 // Stream returns the position of the changes so far in the stream of replication.
-func (h *host) Stream(exact bool) *persist.Stream { return h.Replication.Position(exact) }
+func (h host) Stream(exact bool) *persist.Stream { return h.Replication.Position(exact) }
 
 // Continue continues the stream of replication after a restart.
-func (h *host) Continue(s persist.Stream) { h.Replication.Continue(s) }
+func (h host) Continue(s persist.Stream) { h.Replication.Continue(s) }
 
 // Loaded is called when the data have been loaded.
-func (h *host) Loaded() {
-	(*Engine)(h).loadLibraries()
+func (h host) Loaded() {
+	h.loadLibraries()
 	h.Memory.MoreToEvict = h.Config.Maxmemory != 0 // the timer checks the limit
 	h.Queries.markAll(-1)
 }
 
 // Durable resumes the sessions whose changes are on the disk, and returns their number.
-func (h *host) Durable() (released int) {
+func (h host) Durable() (released int) {
 	waiting := len(h.withheld)
 	h.withheld = slices.DeleteFunc(h.withheld, func(s *Session) bool {
 		if !h.Keeper.Saved(s.Stall.withheldFor) && h.Keeper.Always() {
@@ -97,7 +79,7 @@ func (h *host) Durable() (released int) {
 }
 
 // Failed ends the sessions that wait for a confirmation which cannot be given.
-func (h *host) Failed() {
+func (h host) Failed() {
 	for _, s := range h.withheld {
 		s.Stall.withheld = false
 		s.Kill()
@@ -130,7 +112,7 @@ func (srv *Engine) SaveNow() error {
 	if err := srv.Keeper.SaveNow(); err != nil {
 		return err
 	}
-	srv.Turn.sequence = srv.Keys.Sequence() // replies to earlier changes need not wait: see holds
+	srv.Turn.sequence = srv.Keys.Sequence() // replies to earlier changes need not wait: see withholds
 	return nil
 }
 
@@ -144,10 +126,9 @@ func (srv *Engine) savesAtEnd(f stopFlags) bool {
 // shutdown ask for that, and closes the file. Only the first call has an effect.
 func (srv *Engine) closeKeeper() error {
 	srv.Ending.keeperClosed.Do(func() {
-		srv.Mu.Lock()
-		flags := srv.Ending.Flags
-		save := srv.savesAtEnd(flags)
-		srv.Mu.Unlock()
+		var flags stopFlags
+		var save bool
+		srv.OutOfTurn(func() { flags, save = srv.Ending.Flags, srv.savesAtEnd(srv.Ending.Flags) })
 		srv.Ending.keeperErr = srv.Keeper.Close(save)
 		if srv.Ending.keeperErr != nil && flags.force {
 			srv.Log.Error("cannot save the data; stopping anyway because of FORCE", "error", srv.Ending.keeperErr)
@@ -246,11 +227,11 @@ func (srv *Engine) BackupFile(ctx context.Context, path string) (err error) {
 func (srv *Engine) Backup(ctx context.Context, w io.Writer) (n int64, err error) {
 	defer srv.setClosedError(&err)
 	dir := ""
-	srv.Mu.Lock() // also while a script lends the lock
-	if srv.Config.Dbfilename != "" {
-		dir = srv.Config.Dir
-	}
-	srv.Mu.Unlock()
+	srv.OutOfTurn(func() {
+		if srv.Config.Dbfilename != "" {
+			dir = srv.Config.Dir
+		}
+	})
 	dir, err = os.MkdirTemp(dir, "backup-*")
 	if err != nil {
 		return 0, err

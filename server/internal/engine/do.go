@@ -9,40 +9,8 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 )
 
-// Do executes one command without a connection and returns its reply in RESP3, as
-// decoded by [protocol.Decode]: nil, int64, float64, bool, string, []any,
-// protocol.Map and so on. An error reply is returned as an error of type
-// protocol.ReplyError. A blocking command waits until it is served, its timeout
-// passes, or ctx ends. While data are being loaded, Do waits.
-//
-// After Close or Shutdown, Do returns [ErrServerClosed], and so does a call that is
-// blocked at that moment. They save the changes of every call that has returned a
-// reply. If ctx ends while a change is being written (appendfsync always), Do
-// returns the error of ctx although the command has been executed.
-//
-// Every call is a session of its own: database 0, no transaction, no subscriptions.
-// It has all permissions, regardless of the ACL. Commands whose effect lasts as
-// long as a connection, or that make a stream of it (SELECT, MULTI, WATCH, SUBSCRIBE,
-// MONITOR, CLIENT TRACKING, QUIT, SYNC and similar), are refused: use [Server.Dialer] with a
-// client library for these. SHUTDOWN stops the server, and Do returns ErrServerClosed.
-//
-// Arguments may be strings, []byte, integers and floats of all sizes, bools (1 or 0),
-// []string, which stands for its elements, time.Duration and time.Time, and values of
-// named types, such as type ID string, that have the kind of one of these. They are sent by
-// their kind, and a type made of time.Duration is an integer. Any other type, and a named one too, is
-// sent as its method MarshalBinary encodes it (encoding.BinaryMarshaler); without that, it is an
-// error, as are nil and pointers.
-//
-// A Duration is sent in the unit that the command demands where the Duration stands:
-// after EX or as the timeout of BLPOP in seconds, after PX or BLOCK in milliseconds,
-// rounded up to a whole one. Where whole seconds are demanded, any other duration is
-// an error, and so is a Duration where the command demands none, as in the score of
-// ZADD.
-//
-// A Time is sent in seconds (EXPIREAT, EXAT: without their fraction, as Time.Unix) or
-// milliseconds since 1970 where the command demands that. Anywhere else, as in a
-// score, it is sent in seconds with microseconds as the fraction, which is the
-// number that @now stands for.
+// Do executes one command without a connection and returns its reply, decoded. Do of package
+// server says what arguments may be, and when it returns.
 func (srv *Engine) Do(ctx context.Context, args ...any) (reply any, err error) {
 	argv, err := srv.directArguments(args)
 	if err != nil {
@@ -205,7 +173,7 @@ func (s *Session) leave() (out []byte) {
 	srv.Mu.Lock()
 	switch {
 	case !srv.Scripting.Busy:
-		srv.locked(func() { out = s.remove() })
+		srv.maintainLocked(func() { out = s.remove() })
 	case s.Stall.Blocked == nil && s.Stall.postponed == nil && !s.blockedUpstream():
 		srv.guarded(func() { out = s.remove() })
 		srv.unlock()
@@ -243,10 +211,9 @@ func (caller) Untaken() int64 { return 0 }
 func (s *Session) noReply() error {
 	srv := s.Engine
 	srv.Mu.Lock()
-	failed, killed, stopping := srv.Keeper.Failed, s.End == Killed, srv.Ending.closed
-	srv.Mu.Unlock()
-	switch {
-	case stopping || !killed: // SHUTDOWN never replies
+	defer srv.Mu.Unlock()
+	switch failed := srv.Keeper.Failed; {
+	case srv.Ending.closed || s.End != Killed: // SHUTDOWN never replies
 		return srv.closedError()
 	case failed != nil:
 		return fmt.Errorf("zsetd: cannot save the changes of the command: %w", failed)

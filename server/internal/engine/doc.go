@@ -48,8 +48,9 @@
 // is a commit scope with its own commit; all of them see the same reading of the
 // clock, as the commands of a transaction do.
 //
-// The state of a turn is one value (turn.go). A script that runs for long lends the lock:
-// its turn is pushed aside, other turns serve clients, and it is popped again.
+// The state of a turn is one value (turn.go). A script that runs for long lends the lock, and
+// another turn takes the place of its own meanwhile. The ways to take the lock, and what each is
+// for, are in lock.go.
 //
 // A panic under the lock stops the server: state that may be half changed never
 // reaches the file (fault.go).

@@ -48,7 +48,7 @@ func (srv *Engine) nextKeys(ctx context.Context, db int, pattern *glob.Pattern, 
 	if db < 0 || db >= srv.Keys.Len() {
 		return nil, 0, fmt.Errorf("zsetd: there is no database %d", db)
 	}
-	srv.Locked(func() {
+	srv.InTurn(func() {
 		from := srv.Keys.DB(db)
 		next = from.Scan(cursor, keysPerStep, func(e *keyspace.Entry) {
 			if key := e.Key(); pattern.Match(protocol.BytesOf(key)) {

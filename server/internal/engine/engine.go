@@ -109,33 +109,15 @@ type transports struct {
 	TLSServed atomic.Int64 // likewise for TLS
 }
 
-// Options configure a Server. The zero value is a server with the defaults of Redis
-// without a configuration file, without persistence and without a log.
+// Options are those of package server that concern the engine, which are described there.
 type Options struct {
-	// Config holds parameters by Redis's names, as in redis.conf: {"requirepass":
-	// "secret"}. README.md in this directory lists them. Users may be declared as
-	// "user", one per line: {"user": "alice on >secret ~a:* +@all"}.
-	Config map[string]string
-
-	// File is the path of the data file, which is created if it does not exist. The
-	// default is to keep the data in memory only. File takes the place of the
-	// parameters dir and dbfilename.
-	File string
-
-	// ConfigFile is the path of the file that Config was read from, for INFO.
+	Config     map[string]string
+	File       string
 	ConfigFile string
-
-	// Logger receives log records for the operator. The default discards them.
-	Logger *slog.Logger
-
-	// LogLevel, if not nil, follows the parameter loglevel. Pass it to the handler
-	// of Logger.
-	LogLevel *slog.LevelVar
-
-	// Now is the time at which the clock begins; zero for that of the system.
-	Now time.Time
-
-	Machine Machine
+	Logger     *slog.Logger
+	LogLevel   *slog.LevelVar
+	Now        time.Time
+	Machine    Machine
 }
 
 // Parts are the packages above the engine that New puts together.
@@ -190,7 +172,7 @@ func New(o Options, p Parts) (*Engine, error) {
 	srv.Stats.NotePeak(srv.Identity.StartMemory, srv.Turn.At)
 	srv.Keeper = persist.New(persist.Options{
 		Keys: srv.Keys, Settings: &srv.Config, Log: srv.Log, Start: srv.Identity.Start, Disk: o.Machine.Disk,
-	}, (*host)(srv))
+	}, host{srv})
 	if err := srv.Keeper.Open(); err != nil { // from here on the server is in concurrent use
 		srv.Timers.timer.Stop()
 		return nil, err
@@ -327,9 +309,6 @@ func (srv *Engine) SetClock(t time.Time) {
 	srv.Keys.SetNow(t.UnixMilli())
 }
 
-// Now returns the server's time.
-func (srv *Engine) Now() time.Time { return srv.Clock() }
-
 // The years that the clock can show: before them times since 1970 are negative, and after
 // them they exceed 64 bits in nanoseconds.
 const firstYear, lastYear = 1970, 2261
@@ -347,15 +326,13 @@ func (srv *Engine) Advance(d time.Duration) error {
 	}
 	defer srv.recovers()
 	srv.Time.Advance(d)
-	for {
+	for due := true; due; {
 		srv.OnTimer()
-		srv.Mu.Lock()
-		due := srv.Sweeps() && srv.Timers.NextExpiry <= srv.Clock().UnixMilli() || srv.Pauses.HasDelayed() || srv.queriesDue(math.MaxInt64) <= srv.Clock().UnixMicro()
-		srv.Mu.Unlock()
-		if !due {
-			return nil
-		}
+		srv.OutOfTurn(func() {
+			due = srv.Sweeps() && srv.Timers.NextExpiry <= srv.Clock().UnixMilli() || srv.Pauses.HasDelayed() || srv.queriesDue(math.MaxInt64) <= srv.Clock().UnixMicro()
+		})
 	}
+	return nil
 }
 
 // Check verifies the invariants of all data and state of the server, and returns
@@ -363,7 +340,7 @@ func (srv *Engine) Advance(d time.Duration) error {
 // runs: it is for tests.
 func (srv *Engine) Check() (err error) {
 	defer srv.setClosedError(&err)
-	srv.Locked(func() { err = srv.check() })
+	srv.InTurn(func() { err = srv.check() })
 	return err
 }
 
@@ -393,7 +370,7 @@ func (srv *Engine) check() error {
 	if err := srv.PubSub.Table.Check(maps.Values(srv.Clients.Sessions)); err != nil {
 		return err
 	}
-	if err := srv.checkQueries(); err != nil {
+	if err := srv.Queries.check(); err != nil {
 		return err
 	}
 	if err := srv.Tracking.Check(maps.Values(srv.Clients.Sessions)); err != nil {

@@ -37,14 +37,14 @@ func evicting(t *testing.T, policy string, room int64) (*enginetest.Server, func
 		return reply
 	}
 	var used int64
-	srv.Locked(func() { used = srv.InUse() })
+	srv.InTurn(func() { used = srv.InUse() })
 	do("CONFIG", "SET", "maxmemory", fmt.Sprint(used+room), "maxmemory-policy", policy)
 	return srv, do
 }
 
 // evicted returns how many keys were.
 func evicted(srv *enginetest.Server) (n int64) {
-	srv.Locked(func() { n = srv.Stats.EvictedKeys })
+	srv.InTurn(func() { n = srv.Stats.EvictedKeys })
 	return n
 }
 
@@ -86,7 +86,7 @@ func limitIsHeld(t *testing.T, room int64, heap bool) {
 			srv, do := evicting(t, "allkeys-lru", room)
 			check := func(when string) {
 				var used int64
-				srv.Locked(func() { used = srv.InUse() - srv.Config.Maxmemory + room })
+				srv.InTurn(func() { used = srv.InUse() - srv.Config.Maxmemory + room })
 				t.Logf("%s: %d KB of %d counted; %d keys evicted", when, used>>10, room>>10, evicted(srv))
 				if heap {
 					found := enginetest.UsedAfterGC() - before
@@ -134,7 +134,7 @@ func TestEvictionChoosesWell(t *testing.T) {
 				do("SET", key(i), "v", "EX", fmt.Sprint(100_000+i*100))
 			}
 			if strings.HasSuffix(policy, "-lru") {
-				srv.Locked(func() {
+				srv.InTurn(func() {
 					for i := range keys {
 						srv.Keys.DB(0).Stored([]byte(key(i))).SetAccess(srv.Keys.Now() - int64(keys-i)*1000)
 					}
@@ -147,14 +147,14 @@ func TestEvictionChoosesWell(t *testing.T) {
 					}
 				}
 			}
-			srv.Locked(func() {
+			srv.InTurn(func() {
 				for range keys / 2 {
 					srv.EvictKey(srv.Worst())
 				}
 				srv.Keys.Seal()
 			})
 			stayed := 0
-			srv.Locked(func() {
+			srv.InTurn(func() {
 				for i := keys / 2; i < keys; i++ {
 					if srv.Keys.DB(0).Has([]byte(key(i))) {
 						stayed++
@@ -182,7 +182,7 @@ func TestEvictionAtRandom(t *testing.T) {
 	for _, policy := range []string{"allkeys-random", "volatile-random"} {
 		srv, _ := evicting(t, policy, 1<<30)
 		const keys = 4000
-		srv.Locked(func() {
+		srv.InTurn(func() {
 			for i := range keys {
 				db := srv.Keys.DB(i / 1000)
 				db.SetDeadline(db.AddString(fmt.Append(nil, "key:", i), []byte("v"), true), srv.Keys.Now()+1e6)
@@ -211,11 +211,11 @@ func TestEvictionOfMuch(t *testing.T) {
 		do("SET", fmt.Sprint("key:", i), strings.Repeat("x", 100))
 	}
 	var used int64
-	srv.Locked(func() { used = srv.InUse() })
+	srv.InTurn(func() { used = srv.InUse() })
 	do("CONFIG", "SET", "maxmemory", fmt.Sprint(used-used/2))
 	refused := 0
 	left := func() (n int) {
-		srv.Locked(func() { n = srv.Keys.DB(0).Len() })
+		srv.InTurn(func() { n = srv.Keys.DB(0).Len() })
 		return n
 	}
 	for left() > keys*6/10 {
@@ -227,7 +227,7 @@ func TestEvictionOfMuch(t *testing.T) {
 		t.Errorf("%d commands were refused", refused)
 	}
 	enginetest.Until(t, srv, "the limit to be kept", func() bool { return !srv.Memory.MoreToEvict && srv.InUse() <= srv.Config.Maxmemory })
-	srv.Locked(func() {
+	srv.InTurn(func() {
 		// Half the memory holds two fifths of the keys: the table keeps its size.
 		if n := srv.Keys.DB(0).Len(); n < keys*35/100 {
 			t.Errorf("%d keys stayed of %d, want about two fifths", n, keys)
@@ -256,7 +256,7 @@ func TestEvictedKeysAreGoneForGood(t *testing.T) {
 		}
 		srv.Ready(ctx)
 		var used int64
-		srv.Locked(func() { used = srv.InUse() })
+		srv.InTurn(func() { used = srv.InUse() })
 		do("CONFIG", "SET", "maxmemory", fmt.Sprint(used+1<<20), "maxmemory-policy", "allkeys-lru")
 		r := rand.New(rand.NewPCG(1, 1))
 		for i := range 30_000 {
@@ -272,7 +272,7 @@ func TestEvictedKeysAreGoneForGood(t *testing.T) {
 			}
 		}
 		want := map[string]bool{}
-		srv.Locked(func() {
+		srv.InTurn(func() {
 			if srv.Stats.EvictedKeys < 1000 {
 				t.Errorf("only %d keys were evicted", srv.Stats.EvictedKeys)
 			}
@@ -288,7 +288,7 @@ func TestEvictedKeysAreGoneForGood(t *testing.T) {
 			t.Fatal(err)
 		}
 		again.Ready(ctx)
-		again.Locked(func() {
+		again.InTurn(func() {
 			n := 0
 			for e := range again.Keys.DB(0).All() {
 				if n++; !want[e.Key()] {
@@ -382,7 +382,7 @@ func TestClientsGoBeforeKeys(t *testing.T) {
 				operator.Expect("100001")
 			}
 			var used int64
-			srv.Locked(func() { used = srv.InUse() })
+			srv.InTurn(func() { used = srv.InUse() })
 			operator.Send(fmt.Sprintf("CONFIG SET maxmemory %d\r\n", used+most+512<<10))
 			operator.Expect("OK")
 			message := "*3\r\n$7\r\nPUBLISH\r\n$4\r\nnews\r\n$100000\r\n" + strings.Repeat("x", 100_000) + "\r\n"
@@ -394,14 +394,14 @@ func TestClientsGoBeforeKeys(t *testing.T) {
 					clients = append(clients, c)
 				}
 				var before int64
-				srv.Locked(func() { before = srv.Stats.EvictedClients })
+				srv.InTurn(func() { before = srv.Stats.EvictedClients })
 				for end, now := time.Now().Add(time.Minute), before; now == before; {
 					if time.Now().After(end) {
 						t.Fatal("no client is disconnected")
 					}
 					operator.Send(message)
 					operator.Reply()
-					srv.Locked(func() { now = srv.Stats.EvictedClients })
+					srv.InTurn(func() { now = srv.Stats.EvictedClients })
 				}
 				operator.Send("PING\r\n")
 				operator.Expect("PONG")
@@ -423,7 +423,7 @@ func TestSoonestOfDatabases(t *testing.T) {
 	do("COPY", "middle", "other", "DB", "3")
 	for seconds, want := range map[string]string{"50": "other", "150": "middle"} {
 		do("EVAL", "redis.call('select', 3) redis.call('expire', 'other', ARGV[1])", "0", seconds)
-		srv.Locked(func() {
+		srv.InTurn(func() {
 			if _, e := srv.Worst(); e == nil || e.Key() != want {
 				t.Errorf("other expires in %s s: %v, want %s", seconds, e, want)
 			}
@@ -447,7 +447,7 @@ func TestExemptClients(t *testing.T) {
 	if got, _ := c.Reply().(string); len(got) != size {
 		t.Errorf("ECHO: %d bytes", len(got))
 	}
-	srv.Locked(func() {
+	srv.InTurn(func() {
 		if srv.Stats.EvictedClients != 0 {
 			t.Errorf("%d clients are closed", srv.Stats.EvictedClients)
 		}

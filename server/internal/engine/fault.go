@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"sync/atomic"
 )
 
@@ -69,24 +68,6 @@ type fault struct {
 	closed chan struct{} // closed once everything else is closed after that
 }
 
-// mainLock is the server's lock. It can break, see above.
-type mainLock struct {
-	sync.Mutex
-	broken bool // guarded by itself
-}
-
-// lockBroken is the value that Lock panics with after the lock has broken.
-type lockBroken struct{}
-
-// Lock takes the lock, or panics if it is broken.
-func (l *mainLock) Lock() {
-	l.Mutex.Lock()
-	if l.broken {
-		l.Mutex.Unlock()
-		panic(lockBroken{})
-	}
-}
-
 // guard breaks and releases the lock after a panic. Every holder of the lock that
 // may modify state defers it.
 func (srv *Engine) guard() {
@@ -119,12 +100,6 @@ func (srv *Engine) Panicked(p any) {
 	srv.Mu.Mutex.Lock()
 	srv.breakLock(p)
 	srv.Mu.Unlock()
-}
-
-// Attempt runs f, which ends early if the lock is broken.
-func (srv *Engine) Attempt(f func()) {
-	defer srv.recovers()
-	f()
 }
 
 // setClosedError is deferred by exported methods that return an error. If the lock is

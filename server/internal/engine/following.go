@@ -159,7 +159,7 @@ func (s *Session) redirects(cmd *Command, argv [][]byte, _ int) bool {
 	case !s.effectsOf(cmd, argv).Has(away):
 		return false
 	case s.Engine.Replica.Yielding:
-		s.Engine.postpone(s, argv)
+		s.Engine.Pauses.postpone(s, argv)
 		return true
 	}
 	return s.refersElsewhere(cmd, s.Engine.redirection())

@@ -124,7 +124,7 @@ func (s *Session) forwards(cmd *Command, argv [][]byte, names int) bool {
 	case s.Transaction.Multi && !cmd.InMulti:
 		return s.enqueues(cmd, argv, names)
 	case toHome && s.Engine.Forwarding.preparing:
-		s.Engine.postpone(s, argv)
+		s.Engine.Pauses.postpone(s, argv)
 	case s.isProgram():
 		s.refuse(cmd, "ERR the data have moved: a transaction of the program cannot use them here")
 	case cmd.forwarded:
@@ -137,7 +137,7 @@ func (s *Session) forwards(cmd *Command, argv [][]byte, names int) bool {
 	case cmd.RunsQueue && s.Transaction.Multi && !s.Transaction.aborted && !s.Transaction.touched && slices.ContainsFunc(s.Transaction.queue, func(q queued) bool { return q.cmd.forwarded }):
 		return s.forwardTransaction(cmd)
 	case s.awaitsReplies():
-		s.setAside(argv)
+		s.holdBack(argv)
 	case subscribes && !s.Stall.confirmed && !s.Modes.NoBlock:
 		s.subscribeUpstream(kind, argv)
 	default:
@@ -260,18 +260,10 @@ func (s *Session) replyError(msg string) {
 	s.Out.Error(msg)
 }
 
-// setAside postpones a command of the server's own until the replies to the forwarded
-// ones before it have arrived.
-func (s *Session) setAside(argv [][]byte) {
-	s.Stall.postponed = protocol.CopyArgs(argv)
-	s.Stall.Stalled.Store(true)
-	s.Engine.Stats.BlockedClients++
-}
-
 // subscribeUpstream postpones a subscription until it exists at the new home, too.
 func (s *Session) subscribeUpstream(kind subscription.Topic, argv [][]byte) {
 	srv := s.Engine
-	s.setAside(argv)
+	s.holdBack(argv)
 	names := make([]string, len(s.Stall.postponed)-1)
 	for i, name := range s.Stall.postponed[1:] {
 		names[i] = string(name)
@@ -279,7 +271,7 @@ func (s *Session) subscribeUpstream(kind subscription.Topic, argv [][]byte) {
 	by := srv.Forwarding.forwarder
 	by.Subscribe(kind, names, func() {
 		srv.Attempt(func() {
-			srv.Locked(func() {
+			srv.InTurn(func() {
 				if s.Stall.postponed != nil {
 					s.Stall.confirmed = true
 					srv.Pauses.released = append(srv.Pauses.released, s)
@@ -301,7 +293,7 @@ func (s *Session) subscribeUpstream(kind subscription.Topic, argv [][]byte) {
 func (s *Session) Answer(u Upstream, replies []byte, n int) {
 	srv := s.Engine
 	srv.Attempt(func() {
-		srv.Locked(func() {
+		srv.InTurn(func() {
 			if f := s.forwarded; f != nil && f.upstream == u && s.End == Serving {
 				s.answer(f, replies, n)
 			}
@@ -366,7 +358,7 @@ func (s *Session) leaveUpstream() {
 // Deliver sends a message that the new home has sent to the subscribers of a topic.
 func (srv *Engine) Deliver(kind subscription.Topic, name, channel, message string) {
 	srv.Attempt(func() {
-		srv.Locked(func() {
+		srv.InTurn(func() {
 			to := srv.PubSub.Table.Subscribers(kind, name)
 			switch kind {
 			case subscription.Channels:
@@ -466,19 +458,19 @@ func (srv *Engine) passClients() {
 			continue
 		}
 		srv.unblock(w)
-		s.setAside(w.argv)
+		s.holdBack(w.argv)
 		srv.Pauses.released = append(srv.Pauses.released, s)
 	}
 	f, left := srv.Forwarding.forwarder, 0
 	prepared := func() {
 		more := false
 		srv.Attempt(func() {
-			srv.Locked(func() {
+			srv.InTurn(func() {
 				left--
 				more = left == 0
 			})
 			for more {
-				srv.Locked(func() { more = srv.prepare(f) })
+				srv.InTurn(func() { more = srv.prepare(f) })
 			}
 		})
 	}
@@ -510,13 +502,14 @@ func (srv *Engine) prepare(f Forwarder) (more bool) {
 
 // closeForwarding ends forwarding when the server stops.
 func (srv *Engine) closeForwarding() {
-	srv.Mu.Lock()
-	f := srv.Forwarding.forwarder
-	srv.Forwarding.forwarder, srv.Forwarding.newForwarder = nil, nil
-	if f != nil {
-		f.Close()
-	}
-	srv.Mu.Unlock()
+	var f Forwarder
+	srv.OutOfTurn(func() {
+		f = srv.Forwarding.forwarder
+		srv.Forwarding.forwarder, srv.Forwarding.newForwarder = nil, nil
+		if f != nil {
+			f.Close()
+		}
+	})
 	if f != nil {
 		f.Wait()
 	}

@@ -57,7 +57,7 @@ func (srv *Engine) Gathering() bool { return srv.Keeper.Gathering() }
 // Gathered is called by a loop that has no more input. If unwritten is true, it then calls
 // WriteDirect.
 func (srv *Engine) Gathered() (unwritten bool) {
-	srv.maintainNow(func() { unwritten = srv.Keeper.TakeGathered() })
+	srv.MaintainUnlessBusy(func() { unwritten = srv.Keeper.TakeGathered() })
 	return unwritten
 }
 
@@ -120,12 +120,4 @@ func (srv *Engine) replaceLoop() {
 		srv.Keeper.EndDefer()
 		l.Replace()
 	}
-}
-
-// LockedNow runs f with the lock held, also while a script lends it. f changes no data
-// and wakes no session.
-func (srv *Engine) LockedNow(f func()) {
-	srv.Mu.Lock()
-	srv.guarded(f)
-	srv.Mu.Unlock()
 }

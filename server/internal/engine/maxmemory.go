@@ -25,7 +25,7 @@ import (
 type memoryLimit struct {
 	nonKeyBytes      int64     // memory of clients and scripts
 	Exempt           int64     // the part of it that does not count; see exempt
-	NonKeyBytesAt    time.Time // when besides was computed
+	NonKeyBytesAt    time.Time // when nonKeyBytes was computed
 	nonKeyBytesValid time.Duration
 
 	byChange      bool      // a policy counts changes of keys as accesses, and no reads: -lrm
@@ -171,11 +171,9 @@ func (srv *Engine) MemoryLimit() int64 { return srv.limits.Load().maxmemory }
 func (srv *Engine) UsedMemory() (bytes int64) {
 	srv.Attempt(func() {
 		srv.Mu.Lock()
-		srv.guarded(func() {
-			srv.Memory.NonKeyBytesAt = time.Time{}
-			bytes = srv.InUse()
-		})
-		srv.Mu.Unlock()
+		defer srv.Mu.Unlock()
+		srv.Memory.NonKeyBytesAt = time.Time{}
+		bytes = srv.InUse()
 	})
 	return bytes
 }

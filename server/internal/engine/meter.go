@@ -45,7 +45,7 @@ func (srv *Engine) limitMetering() {
 }
 
 // keysOf returns the keys of a command, and their slot: -1 if there is none or several.
-func (srv *Engine) keysOf(cmd *Command, argv [][]byte) (keys [][]byte, slot int) {
+func keysOf(cmd *Command, argv [][]byte) (keys [][]byte, slot int) {
 	slot = -1
 	for i, ref := range cmd.Spec.AppendHashed(nil, argv) {
 		key := argv[ref.Index]
@@ -62,7 +62,7 @@ func (srv *Engine) keysOf(cmd *Command, argv [][]byte) (keys [][]byte, slot int)
 // meter measures a command that has just run in took. Its reply begins at mark.
 func (s *Session) meter(cmd *Command, argv [][]byte, mark int, took time.Duration) {
 	srv := s.Engine
-	keys, slot := srv.keysOf(cmd, argv)
+	keys, slot := keysOf(cmd, argv)
 	w := metrics.Work{Time: took, In: protocol.RequestSize(argv), Out: int64(max(0, s.Out.Len()-mark))}
 	if srv.Stats.HotKeys != nil && len(keys) > 0 && srv.Stats.HotKeys.Active(srv.Turn.At) {
 		srv.Stats.HotKeys.Measure(keys, slot, w.Time, w.In+w.Out, srv.Rand.Uint64())

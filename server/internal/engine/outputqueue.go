@@ -311,7 +311,7 @@ func (s *Session) RecordUnsent(n int) {
 		s.addSlow()
 	}
 	if limits.weighClients {
-		s.Engine.unlessBusy(s.Weigh)
+		s.Engine.MaintainUnlessBusy(s.Weigh)
 	}
 }
 
@@ -449,7 +449,7 @@ func (s *Session) addSlow() {
 // checkSlow closes slow consumers that have been behind for too long, and
 // removes those that have caught up. It is the timer's callback.
 func (srv *Engine) checkSlow() {
-	srv.Attempt(func() { srv.Locked(srv.checkSlowLocked) })
+	srv.Attempt(func() { srv.InTurn(srv.checkSlowLocked) })
 }
 
 // checkSlowLocked disconnects clients that have exceeded their limits for too long. The lock is held.

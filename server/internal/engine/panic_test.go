@@ -101,7 +101,7 @@ func TestPanic(t *testing.T) {
 		},
 		{
 			name: "keeper", act: func(srv *enginetest.Server) {
-				srv.Locked(func() {
+				srv.InTurn(func() {
 					srv.Keeper.Results = append(srv.Keeper.Results, persist.Result{})
 					srv.Keeper.SaveRequested = true
 					srv.Keeper.Wake()
@@ -141,7 +141,7 @@ func TestPanic(t *testing.T) {
 		{
 			name: "the last save", prepare: func(srv *enginetest.Server) { srv.Ending.Flags.Save = true },
 			act: func(srv *enginetest.Server) {
-				srv.Locked(func() { srv.Keeper.Results = append(srv.Keeper.Results, persist.Result{}) })
+				srv.InTurn(func() { srv.Keeper.Results = append(srv.Keeper.Results, persist.Result{}) })
 				srv.Shutdown(context.Background())
 			},
 			logged: []string{"saveNow"},

@@ -74,19 +74,19 @@ func (srv *Engine) Unpause() {
 	}
 	postponed := srv.Pauses.postponed
 	srv.Pauses.postponed = nil
-	srv.release(postponed)
+	srv.Pauses.release(postponed)
 	srv.Pauses.forgotten = 0
 }
 
 // release makes the commands of sessions run at the end of the current turn.
-func (srv *Engine) release(postponed []*Session) {
+func (p *pauses) release(postponed []*Session) {
 	for _, s := range postponed {
 		switch {
 		case s.Stall.postponed == nil: // the session has ended
 		case s.Peer.Closed():
 			s.Kill()
 		default:
-			srv.Pauses.released = append(srv.Pauses.released, s)
+			p.released = append(p.released, s)
 		}
 	}
 }
@@ -103,9 +103,10 @@ func (s *Session) effectsOf(cmd *Command, argv [][]byte) protocol.Flags {
 	return flags
 }
 
-func (srv *Engine) postpone(s *Session, argv [][]byte) {
+// postpone holds a command back until the end of the pause.
+func (p *pauses) postpone(s *Session, argv [][]byte) {
 	s.holdBack(argv)
-	srv.Pauses.postponed = append(srv.Pauses.postponed, s)
+	p.postponed = append(p.postponed, s)
 }
 
 // holdBack stalls the session with a command that runs later.

@@ -997,9 +997,8 @@ func (s *Session) losesQuery(next *acl.User) bool {
 	return false
 }
 
-// checkQueries verifies the lists of queries against the sessions.
-func (srv *Engine) checkQueries() error {
-	qs := &srv.Queries
+// check verifies the lists of queries against the sessions.
+func (qs *queries) check() error {
 	n, positions, named := int64(0), 0, 0
 	for _, q := range qs.byName {
 		for i, sub := range q.subscribers {

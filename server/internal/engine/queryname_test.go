@@ -110,7 +110,7 @@ func FuzzQueryName(f *testing.F) {
 
 // counts returns the numbers of subscriptions, queries, and evaluations so far.
 func counts(srv *enginetest.Server) (subscriptions int64, queries int, evaluations int64) {
-	srv.Locked(func() {
+	srv.InTurn(func() {
 		subscriptions, queries, evaluations = srv.Queries.Subscriptions, srv.Queries.Len(), srv.Queries.Evaluations
 	})
 	return subscriptions, queries, evaluations

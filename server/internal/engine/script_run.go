@@ -24,7 +24,7 @@ import (
 // The script holds the lock all the time. When it has run for longer than
 // busy-reply-threshold, it releases the lock every few milliseconds, between two
 // instructions or within long steps, so that other clients receive -BUSY and can
-// kill it. Every other user of the lock waits in lock until the script has ended.
+// kill it. lock.go says which other users of the lock wait until the script has ended.
 //
 // Time stands still in a script, for deadlines, stream IDs and TIME. Each time that it
 // releases the lock, the time that TIME shows moves on, as in Redis, so that a script
@@ -253,7 +253,7 @@ func (r *ScriptRun) Interrupt() *lua.Table {
 		r.busy = true
 		srv.Log.Warn("slow script: still running", "milliseconds", r.Watch.Look().Milliseconds(), "script", r.Name, "kill", kill)
 	}
-	srv.yieldLock()
+	srv.lend()
 	if !first { // a script with one slow command has one time, as in Redis, which looks at intervals of 100 000 instructions
 		now := srv.Clock()
 		srv.Turn.Scope.Shown.Move(now)
@@ -416,55 +416,12 @@ func (m *ScriptMemory) End() {
 	m.tightened = 0
 }
 
-// yieldLock releases the lock to its waiters, and takes it again. In between no
-// commit scope begins: sessions run the commands that are allowed while a script is
-// busy, in turnWhileBusy, and every other goroutine waits in lock.
-func (srv *Engine) yieldLock() {
-	if len(srv.Turn.Scope.wake) > 0 && srv.withholds() {
-		srv.withholdWoken()
-	}
-	outer := srv.push()
-	srv.Scripting.Busy, srv.checks.known = true, false
-	srv.replaceLoop() // a new goroutine must read the loop's other clients
-	if srv.Pauses.Until == 0 {
-		srv.Keys.Freeze()
-	}
-	srv.unlock()
-	time.Sleep(busyYieldTime)
-	srv.Mu.Mutex.Lock()
-	if srv.Mu.broken {
-		return // return to interrupt, which ends the script
-	}
-	srv.Turn.pop(outer)
-	if srv.Pauses.Until == 0 {
-		srv.Keys.Thaw()
-	}
-}
-
-// busyYieldTime is how long the lock is free each time.
-const busyYieldTime = 200 * time.Microsecond
-
-// busyEnded resumes the goroutines that wait for the end of a script.
-func (srv *Engine) busyEnded() {
-	srv.Scripting.Busy, srv.checks.known = false, false
-	srv.Scripting.idle.Broadcast()
-}
-
-// turnWhileBusy is the variant of turn for the time while a script is busy. The
+// turnWhileBusy is the variant of Turn for the time while a script is busy. The
 // lock is held on entry, and not on return. The commands that it runs affect
 // sessions only.
 func (s *Session) turnWhileBusy(batch [][][]byte) (done int, out []byte, ending bool) {
 	done, out, ending = s.workWhileBusy(batch)
-	srv := s.Engine
-	wake := srv.Turn.Scope.wake
-	srv.Turn.Scope.wake = nil
-	for _, w := range wake {
-		w.Queue.waking = false
-	}
-	srv.Mu.Unlock()
-	for _, w := range wake {
-		w.Peer.Wake()
-	}
+	s.Engine.unlock()
 	return done, out, ending
 }
 

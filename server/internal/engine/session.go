@@ -181,7 +181,7 @@ func (srv *Engine) addSession(place **Session, p Peer) {
 // client sends no more: an element, for instance, that exists nowhere else now. A client
 // that has closed only its half of the connection still reads it.
 func (s *Session) Close() (out []byte) {
-	s.Engine.maintain(func() { out = s.remove() }) // not do, which may serve s an element that it waits for
+	s.Engine.Maintain(func() { out = s.remove() }) // not InTurn, which may serve s an element that it waits for
 	return out
 }
 
@@ -204,7 +204,7 @@ func (s *Session) remove() (out []byte) {
 // goroutines that have held one, each calls it.
 func (s *Session) Released() {
 	if n := s.Queue.garbage.Load(); n >= minCollect {
-		s.Engine.maintain(func() { s.Engine.bytesFreed(int(n)) })
+		s.Engine.Maintain(func() { s.Engine.bytesFreed(int(n)) })
 	}
 }
 
@@ -299,7 +299,7 @@ func (s *Session) InputGrew(before, size int, held bool) (weighed, ok bool) {
 	if limits.weighClients && size != before && (size > largeInput || before > largeInput) {
 		// No command runs before it has arrived completely, so no other code would
 		// notice.
-		s.Engine.unlessBusy(s.Weigh)
+		s.Engine.MaintainUnlessBusy(s.Weigh)
 		return true, true
 	}
 	return false, true
@@ -333,7 +333,7 @@ const largeInput = 32 << 10
 // FailInput replies the error of a client's input and closes the session once that is
 // written. It waits for a busy script.
 func (s *Session) FailInput(err error) {
-	s.Engine.Locked(func() {
+	s.Engine.InTurn(func() {
 		mark, msg := s.Out.Len(), "ERR "+err.Error()
 		s.Out.Error(msg)
 		s.Engine.countError(msg, false)
@@ -360,7 +360,7 @@ func (s *Session) unused() []byte {
 	return s.Out.Swap(nil)
 }
 
-// work runs commands for turn, or for an epoll loop.
+// work runs commands for Turn, or for a loop of a transport.
 func (s *Session) work(batch [][][]byte, spare []byte) (done int, out []byte, ending bool) {
 	srv := s.Engine
 	srv.Turn.current = s

@@ -132,7 +132,7 @@ func TestElementsStay(t *testing.T) {
 				}
 				adder := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
 				adder.SetOwner()
-				srv.Locked(func() {
+				srv.InTurn(func() {
 					for _, nc := range clients {
 						if err := nc.Close(); err != nil {
 							t.Error(err)
@@ -231,7 +231,7 @@ func TestHalfClosedWaiter(t *testing.T) {
 			enginetest.UntilBlocked(t, srv, 2)
 			adder := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
 			adder.SetOwner()
-			srv.Locked(func() {
+			srv.InTurn(func() {
 				first.Send("PING\r\n")
 				if err := first.Conn.(*net.TCPConn).CloseWrite(); err != nil {
 					t.Error(err)
@@ -258,7 +258,7 @@ func TestPausedAndClosed(t *testing.T) {
 	c := enginetest.Dial(t, addr)
 	c.Send("LPOP k\r\n")
 	enginetest.UntilBlocked(t, srv, 1)
-	srv.Locked(func() {
+	srv.InTurn(func() {
 		c.Close()
 		srv.Unpause()
 	})
@@ -287,7 +287,7 @@ func TestDoEnds(t *testing.T) {
 		adder.SetOwner()
 		go wait()
 		enginetest.UntilBlocked(t, srv, 1)
-		srv.Locked(func() {
+		srv.InTurn(func() {
 			cancel()
 			under(srv, adder, "RPUSH k m")
 		})
@@ -299,7 +299,7 @@ func TestDoEnds(t *testing.T) {
 		ctx, cancel = context.WithCancel(context.Background())
 		go wait()
 		enginetest.UntilBlocked(t, srv, 1)
-		srv.Locked(func() {
+		srv.InTurn(func() {
 			under(srv, adder, "RPUSH k m")
 			cancel()
 		})

@@ -34,7 +34,7 @@ func parseStopFlags(words string) (f stopFlags) {
 	return f
 }
 
-// Shutdown implements SHUTDOWN: see [Server.Shutdown]. It saves while it runs. If
+// Shutdown implements SHUTDOWN: see Shutdown of package server. It saves while it runs. If
 // replicas lack changes, it waits for them, unless NOW is given, and ABORT aborts that.
 func Shutdown(c *Call) {
 	var f stopFlags
@@ -100,17 +100,16 @@ func Shutdown(c *Call) {
 // Signaled returns the error and the server continues: the caller must not stop it.
 func (srv *Engine) Signaled(interrupt bool) (err error) {
 	defer srv.setClosedError(&err)
-	srv.Mu.Lock()
-	flags := parseStopFlags(srv.Config.ShutdownOnSigterm)
-	if interrupt {
-		flags = parseStopFlags(srv.Config.ShutdownOnSigint)
+	var flags stopFlags
+	srv.OutOfTurn(func() {
+		flags = parseStopFlags(srv.Config.ShutdownOnSigterm)
+		if interrupt {
+			flags = parseStopFlags(srv.Config.ShutdownOnSigint)
+		}
+	})
+	if !srv.MaintainUnlessBusy(func() { err = srv.prepareStop(flags) }) { // a script is half done; the shutdown ends it
+		srv.OutOfTurn(func() { srv.Ending.Flags = flags })
 	}
-	if srv.Scripting.Busy { // a script is half done; the shutdown ends it
-		srv.Ending.Flags = flags
-		srv.Mu.Unlock()
-		return nil
-	}
-	srv.locked(func() { err = srv.prepareStop(flags) })
 	return err
 }
 

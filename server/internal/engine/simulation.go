@@ -44,7 +44,7 @@ func (srv *Engine) Intercept(decide func(argv [][]byte) error) error {
 func (srv *Engine) Release(result error) error {
 	return srv.simulate(func() {
 		if in := srv.intercepted; in != nil {
-			srv.release(in.hung[result])
+			srv.Pauses.release(in.hung[result])
 			delete(in.hung, result)
 		}
 	})
@@ -137,6 +137,6 @@ func (srv *Engine) simulate(f func()) (err error) {
 		return err
 	}
 	defer srv.setClosedError(&err)
-	srv.Locked(f)
+	srv.InTurn(f)
 	return nil
 }

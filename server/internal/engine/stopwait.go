@@ -94,7 +94,12 @@ func (srv *Engine) AwaitReplicas(ctx context.Context) error { return srv.awaitRe
 // awaitReplicas is AwaitReplicas for a stop that is w, or nil for one that begins, or joins
 // another.
 func (srv *Engine) awaitReplicas(ctx context.Context, w *stopWait) (err error) {
-	srv.Attempt(func() { srv.unlessBusy(func() { w = srv.beginStopWait(w) }) })
+	srv.Attempt(func() {
+		srv.MaintainUnlessBusy(func() {
+			srv.serveDue() // before writes are paused
+			w = srv.beginStopWait(w)
+		})
+	})
 	if w == nil {
 		return nil
 	}

@@ -58,7 +58,7 @@ func (srv *Engine) subscribe(ctx context.Context, kind subscription.Topic, names
 	defer srv.Ending.running.Done()
 	sub = &Subscription{woken: make(chan struct{}, 1)}
 	refusal := ""
-	srv.Locked(func() {
+	srv.InTurn(func() {
 		srv.addSession(&sub.sess, Peer{FD: -1, Wake: sub.wake})
 		s := sub.sess
 		s.SetOwner()

@@ -28,7 +28,7 @@ type Alarm interface {
 // UseAlarm replaces the timer. With nil the server uses one of the runtime again, which may
 // fire a millisecond late while the process is idle.
 func (srv *Engine) UseAlarm(a Alarm) {
-	srv.LockedNow(func() {
+	srv.OutOfTurn(func() {
 		srv.Timers.timer.Stop()
 		if a == nil {
 			a = time.AfterFunc(math.MaxInt64, srv.OnTimer)
@@ -119,15 +119,16 @@ func (srv *Engine) sweep() {
 
 // OnTimer is the timer's callback.
 func (srv *Engine) OnTimer() {
-	srv.Attempt(func() { srv.Locked(srv.runTimer) })
+	srv.Attempt(func() { srv.Maintain(srv.runTimer) })
 }
 
 // OnTimerUnlessBusy is OnTimer for a loop of a transport, which must not wait for a script.
 // While a script lends the lock it does nothing, and returns false.
-func (srv *Engine) OnTimerUnlessBusy() bool { return srv.unlessBusy(srv.runTimer) }
+func (srv *Engine) OnTimerUnlessBusy() bool { return srv.MaintainUnlessBusy(srv.runTimer) }
 
 func (srv *Engine) runTimer() {
 	srv.Timers.timerAt = math.MinInt64 // so that setTimer sets the timer again
+	srv.serveDue()
 	if srv.Sweeps() || srv.Pauses.HasDelayed() {
 		srv.sweep()
 		srv.Turn.Scope.Commit()

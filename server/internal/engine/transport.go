@@ -70,9 +70,7 @@ func (srv *Engine) Err() error {
 // BeginStop makes the engine refuse new calls of Do, and ends blocked ones. Connections
 // continue until their transport closes them.
 func (srv *Engine) BeginStop() {
-	srv.Mu.Lock()
-	srv.Ending.closed = true
-	srv.Mu.Unlock()
+	srv.OutOfTurn(func() { srv.Ending.closed = true })
 	srv.Ending.refuseCalls()
 }
 
@@ -101,10 +99,10 @@ func (srv *Engine) EndsAtOnce() bool {
 // options of the shutdown ask for that, and closes it. Every session has been closed by
 // then. Only the first call has an effect; all return its error.
 func (srv *Engine) Finish() error {
-	srv.Mu.Lock()
-	srv.Timers.TimerStopped = true
-	srv.Timers.timer.Stop()
-	srv.Mu.Unlock()
+	srv.OutOfTurn(func() {
+		srv.Timers.TimerStopped = true
+		srv.Timers.timer.Stop()
+	})
 	srv.closeForwarding()
 	srv.Replication.Close()
 	srv.Freeing.collector.Wait()

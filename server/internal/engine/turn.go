@@ -4,8 +4,7 @@ import "time"
 
 // turn is the state of one lock hold: the reading of the clock that its commit scopes
 // share, the session that it serves, and its effects so far. There is one turn at a
-// time. While a script lends the lock, the turn of the script is set aside, and other
-// turns serve clients: push and pop.
+// time. While a script lends the lock, another one takes the place of the script's.
 type turn struct {
 	began         time.Time // the reading of the clock for the turn
 	At            time.Time // the latest reading of the clock
@@ -36,21 +35,6 @@ func (srv *Engine) begin(at time.Time) {
 	srv.Turn.changesBefore = srv.Stats.Changes
 	srv.Turn.memory.valid = false
 	srv.Turn.dropped = nil
-}
-
-// push begins a turn within the current one, which it returns for pop. The new turn
-// wakes the sessions that have output so far.
-func (srv *Engine) push() (outer turn) {
-	outer = srv.Turn
-	srv.Turn = turn{began: outer.At, At: outer.At, Instant: outer.Instant, sequence: outer.sequence, effectsBefore: outer.effectsBefore, changesBefore: outer.changesBefore}
-	srv.Turn.Scope.srv, srv.Turn.Scope.wake = srv, outer.Scope.wake
-	return outer
-}
-
-// pop continues the turn that push has set aside.
-func (t *turn) pop(outer turn) {
-	outer.Scope.wake = t.Scope.wake
-	*t = outer
 }
 
 // running is the session whose command runs in a commit scope, and its reply.

@@ -63,16 +63,8 @@ func (srv *Engine) serveDue() {
 	}
 }
 
-// Lock takes the server's lock, and waits while a script lends it.
-func (srv *Engine) Lock() {
-	srv.Mu.Lock()
-	for srv.Scripting.Busy {
-		srv.Scripting.idle.Wait()
-	}
-}
-
 // finishTurn does all work that is due before the lock is released, and sets the timer.
-// Every commit scope must have been committed.
+// It commits effects that were not committed, as those of Maintain.
 func (srv *Engine) finishTurn() {
 	u := &srv.Turn.Scope
 	srv.Stats.Turns++
@@ -103,24 +95,6 @@ func (srv *Engine) finishTurn() {
 	}
 }
 
-// unlock releases the lock and wakes the sessions with pending work.
-func (srv *Engine) unlock() {
-	u := &srv.Turn.Scope
-	if len(u.wake) == 0 {
-		srv.Mu.Unlock()
-		return
-	}
-	wake := u.wake
-	u.wake = nil
-	for _, s := range wake {
-		s.Queue.waking = false
-	}
-	srv.Mu.Unlock()
-	for _, s := range wake {
-		s.Peer.Wake()
-	}
-}
-
 // withholdWoken withholds the output for other sessions until the changes that it
 // reports are on disk.
 func (srv *Engine) withholdWoken() {
@@ -132,53 +106,6 @@ func (srv *Engine) withholdWoken() {
 		s.Queue.waking = false
 		srv.withhold(s)
 		return true
-	})
-}
-
-// Locked runs f in a commit scope of its own.
-func (srv *Engine) Locked(f func()) {
-	srv.maintain(func() {
-		srv.serveDue()
-		f()
-		srv.Turn.Scope.Commit()
-	})
-}
-
-// maintain runs f with the lock, for maintenance of the server: no waiter is served
-// before f. f sees one reading of the clock.
-func (srv *Engine) maintain(f func()) {
-	srv.Lock()
-	srv.locked(f)
-}
-
-// maintainNow is maintain for a transport, which must not wait for a script. It omits f
-// while a script lends the lock, and returns false.
-func (srv *Engine) maintainNow(f func()) bool {
-	srv.Mu.Lock()
-	if srv.Scripting.Busy {
-		srv.Mu.Unlock()
-		return false
-	}
-	srv.locked(f)
-	return true
-}
-
-// locked runs f with the lock, which the caller has taken, and releases it.
-func (srv *Engine) locked(f func()) {
-	srv.guarded(func() {
-		srv.Freeze()
-		f()
-		srv.finishTurn()
-	})
-	srv.unlock()
-}
-
-// unlessBusy is Locked for a transport, see maintainNow.
-func (srv *Engine) unlessBusy(f func()) bool {
-	return srv.maintainNow(func() {
-		srv.serveDue()
-		f()
-		srv.Turn.Scope.Commit()
 	})
 }
 

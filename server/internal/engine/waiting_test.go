@@ -244,7 +244,7 @@ func TestManyWaiters(t *testing.T) {
 		}
 		waits(srv, answers, lines...)
 		tries := func() (tries int) {
-			srv.Locked(func() {
+			srv.InTurn(func() {
 				for _, s := range srv.Clients.Sessions {
 					if s.Stall.Blocked != nil {
 						tries += s.Stall.Blocked.Tries
@@ -309,7 +309,7 @@ func TestWaitersAreServed(t *testing.T) {
 				for ; len(answers) > 0; waiting-- {
 					<-answers
 				}
-				srv.Locked(func() {
+				srv.InTurn(func() {
 					n := 0
 					for k, q := range srv.Waits.Waiting {
 						for _, l := range q.Groups {

@@ -232,13 +232,13 @@ func TestLatencyCommands(t *testing.T) {
 	}
 	defer srv.Close()
 	add := func(event string, ago time.Duration, ms int) {
-		srv.Locked(func() { srv.Stats.Latency.Add(event, srv.Turn.At.Add(-ago), time.Duration(ms)*time.Millisecond) })
+		srv.InTurn(func() { srv.Stats.Latency.Add(event, srv.Turn.At.Add(-ago), time.Duration(ms)*time.Millisecond) })
 	}
 	srv.Do(t.Context(), "PING")
 	add("command", 2*time.Minute, 7)
 	add("command", time.Second, 5)
 	var now int64
-	srv.Locked(func() { now = srv.Turn.At.Unix() })
+	srv.InTurn(func() { now = srv.Turn.At.Unix() })
 	if got, want := enginetest.Say(srv, "LATENCY HISTORY command"), fmt.Sprintf("[[%d 7] [%d 5]]", now-120, now-1); got != want {
 		t.Errorf("HISTORY: %s, want %s", got, want)
 	}

@@ -142,7 +142,7 @@ func TestDebugRest(t *testing.T) {
 		{"DEBUG KEYSIZES-HIST-ASSERT 0", &srv.Timers.Checked, false},
 	} {
 		enginetest.Must(t, srv, test.line+" -> OK")
-		srv.Locked(func() {
+		srv.InTurn(func() {
 			if *test.state != test.want {
 				t.Errorf("%s: %v", test.line, *test.state)
 			}

@@ -54,7 +54,7 @@ func TestEndlessLibrary(t *testing.T) {
 	}
 	endless := "#!lua name=endless\nwhile true do end"
 	var payload []byte
-	srv.Locked(func() {
+	srv.InTurn(func() {
 		payload = srv.Engine.Codec().AppendFunctions(nil, []string{endless})
 		srv.Scripting.LoadTime = 20 * time.Millisecond
 		srv.Keys.DB(keyspace.InternalDB).Put([]byte("endless"), keyspace.NewString([]byte(endless)), false)
@@ -497,7 +497,7 @@ func TestPanicWithinScript(t *testing.T) {
 			}()
 			s := srv.NewSession(engine.Peer{FD: -1, Wake: func() {}})
 			s.SetOwner()
-			srv.Lock()
+			srv.Mu.Lock()
 			defer srv.Mu.Unlock()
 			s.Exec([][]byte{[]byte("EVAL"), []byte(source), []byte("0")})
 			t.Errorf("%s: went on", source)

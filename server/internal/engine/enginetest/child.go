@@ -30,7 +30,7 @@ func ServeChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Journals and waste are dropped all the time, so that this is killed, too.
-	srv.Locked(func() {
+	srv.InTurn(func() {
 		srv.Keeper.Limits = persist.Limits{Pending: 64 << 20, Small: 200 << 10, Waste: 1 << 20, Cleared: 1000}
 	})
 	l, err := net.Listen("unix", words[1])

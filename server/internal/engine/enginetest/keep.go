@@ -47,7 +47,7 @@ func Rest(t testing.TB, srv *Server) {
 	t.Helper()
 	k := srv.Keeper
 	wait.Until(t, "the keeper rests", func() (rests bool) {
-		srv.Locked(func() {
+		srv.InTurn(func() {
 			rests = !k.SaveRequested && !k.Saving && k.Rewrite == nil && k.ObsoleteUpTo == 0 && !k.WantsFresh && !k.Pending()
 		})
 		return rests
@@ -76,7 +76,7 @@ func Saves(t testing.TB, srv *Server) int {
 // Fill makes n strings, without the commands.
 func Fill(srv *Server, n, size int) {
 	for at := 0; at < n; at += 10_000 {
-		srv.Locked(func() {
+		srv.InTurn(func() {
 			for i := at; i < min(n, at+10_000); i++ {
 				srv.Keys.DB(0).Put(fmt.Appendf(nil, "fill:%d", i), keyspace.NewString(bytes.Repeat([]byte{'x'}, size)), false)
 				srv.Keys.Seal()

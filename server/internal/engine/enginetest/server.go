@@ -53,7 +53,7 @@ func StartWith(t *testing.T, o engine.Options) (srv *Server, addr string) {
 		if err := <-served; !errors.Is(err, engine.ErrServerClosed) {
 			t.Errorf("Serve: %v", err)
 		}
-		srv.Locked(func() { // engine.checkSlow may run
+		srv.InTurn(func() { // engine.checkSlow may run
 			if err := srv.Keys.Check(); err != nil {
 				t.Error(err)
 			}

@@ -121,7 +121,7 @@ func (k *Keeper) writeOut(ctx context.Context, path string) (err error) {
 		}
 	}()
 	k.host.Maintain(func() { k.o.Keys.Record(true) })
-	r := Rewrite{Fresh: true, Keys: k.AllKeys(k.host.Locked), Began: time.Now()}
+	r := Rewrite{Fresh: true, Keys: k.AllKeys(k.host.Maintain), Began: time.Now()}
 	slices.SortFunc(r.Keys, compareID)
 	for {
 		if err := ctx.Err(); err != nil {

@@ -272,7 +272,7 @@ func TestKilled(t *testing.T) {
 				if err := srv.Check(); err != nil {
 					t.Fatalf("kill %d: %v", kill, err)
 				}
-				srv.Locked(func() {
+				srv.InTurn(func() {
 					if g := srv.Keeper.Stats.Generation; g < generations {
 						rewritten++ // a new file counts from 1
 					}

@@ -260,7 +260,7 @@ func loadDamaged(path string) (holds string, took time.Duration, err error) {
 		return "", time.Since(start), err
 	}
 	took = time.Since(start)
-	srv.Locked(func() { srv.Keys.Adopt(loaded) })
+	srv.InTurn(func() { srv.Keys.Adopt(loaded) })
 	if err := srv.Check(); err != nil {
 		return "", took, err
 	}
@@ -286,7 +286,7 @@ func TestStalePages(t *testing.T) {
 		}
 	}
 	holds := enginetest.DebugDigest(srv)
-	srv.Locked(func() { srv.Ending.Flags.Nosave = true }) // after one more checkpoint page 2 may refer to a complete earlier state
+	srv.InTurn(func() { srv.Ending.Flags.Nosave = true }) // after one more checkpoint page 2 may refer to a complete earlier state
 	if err := srv.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -77,7 +77,7 @@ func (k *Keeper) WriteDirect() {
 			k.Wake()
 		}
 	}
-	if !k.host.MaintainNow(account) { // the caller serves clients of a busy server
+	if !k.host.MaintainUnlessBusy(account) { // the caller serves clients of a busy server
 		k.done.Go(func() { k.host.Attempt(func() { k.host.Maintain(account) }) })
 	}
 }

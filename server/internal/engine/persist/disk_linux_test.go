@@ -337,7 +337,7 @@ func TestNoRoomInAlways(t *testing.T) {
 				}
 				other.Reply()
 				if stop == "no" { // without a limit the journal would use all memory
-					srv.Locked(func() { srv.Keeper.Limits.Pending = 100_000 })
+					srv.InTurn(func() { srv.Keeper.Limits.Pending = 100_000 })
 					for range 300 {
 						enginetest.Must(t, srv, "SET b "+strings.Repeat("x", 1000)+" -> OK")
 					}
@@ -401,7 +401,7 @@ func TestAloneInAlways(t *testing.T) {
 					t.Fatal(err)
 				}
 				srv, addr := enginetest.StartWith(t, engine.Options{File: path, Config: map[string]string{"appendonly": "yes", "appendfsync": "always", "transport": transport}})
-				srv.Locked(func() { srv.Keeper.Limits.Direct = time.Hour })
+				srv.InTurn(func() { srv.Keeper.Limits.Direct = time.Hour })
 				c := enginetest.Dial(t, addr)
 				c.Send("SET a 1\r\n")
 				c.Expect("OK")
@@ -721,7 +721,7 @@ func TestFileRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 		enginetest.Must(t, srv, "CONFIG SET appendonly no", "SET a 3 -> OK", "SAVE -> ERR")
-		srv.Locked(func() { srv.Keeper.WantsFresh = true })
+		srv.InTurn(func() { srv.Keeper.WantsFresh = true })
 		enginetest.Must(t, srv, "CONFIG SET stop-writes-on-bgsave-error no", "SET a 4 -> OK", "SAVE -> ERR", "SAVE -> ERR") // the second one comes after all work for the first
 		if b, err := os.ReadFile(path); string(b) != "mine" {
 			t.Errorf("%v: the file is %.20q, %v", config, b, err)

@@ -25,19 +25,16 @@ type Stream = snapshot.Stream
 // Host is the engine, as far as a keeper needs it: its lock, its clock, and the replies
 // that wait for a checkpoint.
 type Host interface {
-	// Maintain runs f with the lock held. f executes no commands.
+	// Maintain runs f with the lock held. f executes no commands; the effects of expired
+	// keys that it finds are committed.
 	Maintain(f func())
 
-	// MaintainNow is Maintain, unless a script lends the lock: then it returns false, and f
-	// does not run.
-	MaintainNow(f func()) bool
+	// MaintainUnlessBusy is Maintain, unless a script lends the lock: then it returns false,
+	// and f does not run.
+	MaintainUnlessBusy(f func()) bool
 
-	// Locked is Maintain for an f that may find expired keys: their effects are
-	// committed.
-	Locked(f func())
-
-	// LockedNow runs f with the lock held, and nothing before or after it.
-	LockedNow(f func())
+	// OutOfTurn runs f with the lock held, and nothing before or after it.
+	OutOfTurn(f func())
 
 	// Attempt runs f, the body of a goroutine of the keeper, and handles panics.
 	Attempt(f func())

@@ -318,10 +318,10 @@ func (k *Keeper) create() error {
 // load reads the file. Loading is set meanwhile.
 func (k *Keeper) load() {
 	reported := int64(0)
-	l := archive.Loader{Keys: k.o.Keys, Hold: k.host.LockedNow, Inserted: k.delay, Progress: func(done, total int64) error {
+	l := archive.Loader{Keys: k.o.Keys, Hold: k.host.OutOfTurn, Inserted: k.delay, Progress: func(done, total int64) error {
 		if done-reported > 1<<20 || reported == 0 {
 			reported = done
-			k.host.LockedNow(func() { k.Loading.Done, k.Loading.Total = done, total })
+			k.host.OutOfTurn(func() { k.Loading.Done, k.Loading.Total = done, total })
 		}
 		select {
 		case <-k.quit:

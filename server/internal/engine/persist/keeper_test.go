@@ -50,15 +50,14 @@ func (h *host) Maintain(f func()) {
 	f()
 	h.k.Note(h.changes)
 }
-func (h *host) MaintainNow(f func()) bool {
+func (h *host) MaintainUnlessBusy(f func()) bool {
 	if h.busy {
 		return false
 	}
 	h.Maintain(f)
 	return true
 }
-func (h *host) Locked(f func()) { h.Maintain(f) }
-func (h *host) LockedNow(f func()) {
+func (h *host) OutOfTurn(f func()) {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	f()
@@ -209,7 +208,7 @@ func TestDirect(t *testing.T) {
 	}
 	// change changes a key, lets end end the deferral, and returns whether a caller is to write.
 	change := func(key string, end func() bool) (taken bool) {
-		h.LockedNow(func() {
+		h.OutOfTurn(func() {
 			h.durable = make(chan struct{})
 			h.k.Limits.Direct = time.Hour // a machine that is busy has slow checkpoints, too
 			h.k.Defer()
@@ -236,7 +235,7 @@ func TestDirect(t *testing.T) {
 		t.Fatal("not direct")
 	}
 	h.k.WriteDirect()
-	h.LockedNow(func() {
+	h.OutOfTurn(func() {
 		if h.waits {
 			t.Error("the change is not on the disk after WriteDirect")
 		}
@@ -294,11 +293,11 @@ func TestDirectDisturbed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.LockedNow(func() { h.k.Limits.Direct = time.Hour })
+		h.OutOfTurn(func() { h.k.Limits.Direct = time.Hour })
 		change := func(key string) {
 			t.Helper()
 			var taken bool
-			h.LockedNow(func() {
+			h.OutOfTurn(func() {
 				h.durable = make(chan struct{})
 				h.k.Defer()
 				h.set(key, "1")
@@ -531,7 +530,7 @@ func TestGatherLoop(t *testing.T) {
 			}
 			h.clients = c.clients
 			change := func(value string, looped bool) {
-				h.LockedNow(func() {
+				h.OutOfTurn(func() {
 					if looped {
 						h.k.Defer()
 					}
@@ -544,7 +543,7 @@ func TestGatherLoop(t *testing.T) {
 			}
 			gathered := func() {
 				var taken bool
-				h.LockedNow(func() { taken = h.k.TakeGathered() })
+				h.OutOfTurn(func() { taken = h.k.TakeGathered() })
 				if taken {
 					h.k.WriteDirect()
 				}
@@ -751,7 +750,7 @@ func TestRewrites(t *testing.T) {
 	})
 	var s persist.Status
 	wait.Until(t, "the rewrite is done", func() bool {
-		h.LockedNow(func() { s = h.k.Status() })
+		h.OutOfTurn(func() { s = h.k.Status() })
 		return s.Rewrites > 0 || s.RewriteFailed
 	})
 	if s.Rewrites != 1 || s.RewriteFailed || s.Failures != 0 {
@@ -792,7 +791,7 @@ func TestChangeDuringSave(t *testing.T) {
 		h, err := openOn(path, nil, func(operation string) error {
 			if operation == "commit" {
 				if commits++; commits == 2 {
-					h.LockedNow(func() { meanwhile(h) })
+					h.OutOfTurn(func() { meanwhile(h) })
 				}
 			}
 			return nil

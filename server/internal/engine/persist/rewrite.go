@@ -52,14 +52,14 @@ func (k *Keeper) BeginRewrite(r *Rewrite) {
 func (k *Keeper) beginFresh() {
 	for began := false; !began; {
 		var epoch uint64
-		k.host.Locked(func() {
+		k.host.Maintain(func() {
 			epoch = k.epoch
 			if !k.o.Keys.Recording() {
 				k.o.Keys.Record(true)
 			}
 		})
-		keys := k.AllKeys(k.host.Locked)
-		k.host.Locked(func() {
+		keys := k.AllKeys(k.host.Maintain)
+		k.host.Maintain(func() {
 			if began = k.epoch == epoch; began {
 				k.BeginRewrite(&Rewrite{Keys: keys, Fresh: true, FullSave: !k.Automatic() && !k.WantsFresh, Began: time.Now()})
 				k.WantsFresh = false
@@ -134,7 +134,7 @@ func (k *Keeper) considerRewrite() bool {
 			k.host.Maintain(func() { k.miss(err) })
 			return true
 		}
-		k.host.Locked(func() {
+		k.host.Maintain(func() {
 			if k.epoch == epoch {
 				k.BeginRewrite(r)
 			}

@@ -24,7 +24,7 @@ import (
 // lowerLimits makes a keeper rewrite its file all the time.
 func lowerLimits(srv *enginetest.Server, waste int64) {
 	enginetest.Say(srv, "CONFIG SET auto-aof-rewrite-min-size 16kb")
-	srv.Locked(func() {
+	srv.InTurn(func() {
 		srv.Keeper.Limits = persist.Limits{Pending: 1 << 20, Small: 16 << 10, Waste: waste, Cleared: 50}
 	})
 }
@@ -337,15 +337,15 @@ func TestDueWhileLoading(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "k.db")
 	srv := enginetest.Keep(t, path, nil)
 	enginetest.Must(t, srv, "HSET h due old other 1", "HPEXPIRE h 2000 FIELDS 1 due", "SAVE")
-	srv.Locked(func() { // as if the file were being loaded
+	srv.InTurn(func() { // as if the file were being loaded
 		srv.Keeper.Loading = &persist.LoadState{Start: time.Now()}
 		srv.Keys.Record(false)
 	})
 	wait.Until(t, "the field is due", func() (due bool) {
-		srv.Locked(func() { due = srv.Keys.DB(0).DueMembers([]byte("h"), keyspace.FieldsStay) == 1 })
+		srv.InTurn(func() { due = srv.Keys.DB(0).DueMembers([]byte("h"), keyspace.FieldsStay) == 1 })
 		return due
 	})
-	srv.Locked(func() {
+	srv.InTurn(func() {
 		srv.Keeper.Loading = nil
 		srv.Keys.Record(true)
 	})
@@ -373,7 +373,7 @@ func TestSaveBehindLastPiece(t *testing.T) {
 			enginetest.Must(t, srv, "MSET a 1 b 2 c 3")
 			enginetest.Rest(t, srv)
 			k := srv.Keeper
-			srv.Locked(func() {
+			srv.InTurn(func() {
 				k.LoseTrack()
 				srv.Keys.Record(true)
 				keys := k.AllKeys(func(f func()) { f() })

@@ -160,7 +160,7 @@ func TestNoJournalWithoutRules(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "k.db")
 	srv := enginetest.Keep(t, path, map[string]string{"save": ""})
 	records := func() (on bool) {
-		srv.Locked(func() { on = srv.Keys.Recording() })
+		srv.InTurn(func() { on = srv.Keys.Recording() })
 		return on
 	}
 	pending := func() string { return enginetest.Info(t, srv, "snapshot_pending_bytes") }
@@ -222,7 +222,7 @@ func TestSavingCommands(t *testing.T) {
 	release := k.HoldFiles() // as if the disk were slow
 	enginetest.Must(t, srv, "SET a 3", "BGSAVE", "BGSAVE -> "+admin.ErrSaving, "BGSAVE SCHEDULE -> "+admin.ErrSaving, "SAVE -> "+admin.ErrSaving)
 	wait.Until(t, "the checkpoint is taken", func() (taken bool) {
-		srv.Locked(func() { taken = k.Saving })
+		srv.InTurn(func() { taken = k.Saving })
 		return taken
 	})
 	enginetest.Must(t, srv, "SET a 4", "BGSAVE -> "+admin.ErrSaving)
@@ -414,7 +414,7 @@ func TestRestart(t *testing.T) {
 func TestExpiredWhileDown(t *testing.T) {
 	srv := enginetest.Keep(t, filepath.Join(t.TempDir(), "k.db"), nil)
 	enginetest.Must(t, srv, "SET a 1 PX 2000", "ZADD z 1 a", "PEXPIRE z 2000", "SET b 1 EX 1000", "SAVE")
-	srv.Locked(func() { srv.Ending.Flags.Nosave = true })
+	srv.InTurn(func() { srv.Ending.Flags.Nosave = true })
 	if err := srv.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -641,7 +641,7 @@ func TestFailuresAreLoggedRarely(t *testing.T) {
 	lines := 0
 	more := func(what string, want int, f func(*persist.Keeper)) {
 		t.Helper()
-		srv.Locked(func() {
+		srv.InTurn(func() {
 			f(srv.Keeper)
 			n := strings.Count(log.String(), "saving failed")
 			if n-lines != want {
@@ -682,7 +682,7 @@ func TestFailuresAreLoggedRarely(t *testing.T) {
 		}
 	})
 	enginetest.Must(t, srv, "SAVE -> OK")
-	srv.Locked(func() {
+	srv.InTurn(func() {
 		if !strings.Contains(log.String(), "saving succeeds again") || !strings.Contains(log.String(), "failures=1030") {
 			t.Errorf("the end is not in the log: %s", &log)
 		}
@@ -800,7 +800,7 @@ func TestOthersWaitForDisk(t *testing.T) {
 				t.Parallel()
 				srv, addr := enginetest.StartWith(t, engine.Options{File: filepath.Join(t.TempDir(), "k.db"),
 					Config: map[string]string{"appendonly": "yes", "appendfsync": "always", "transport": transport}})
-				srv.Locked(func() { srv.Keeper.Limits.Direct = time.Hour })
+				srv.InTurn(func() { srv.Keeper.Limits.Direct = time.Hour })
 				if test.prepare != "" {
 					enginetest.Must(t, srv, test.prepare)
 				}
@@ -823,7 +823,7 @@ func TestOthersWaitForDisk(t *testing.T) {
 				client.Send(test.change + "\r\n")
 				n := 0
 				wait.Until(t, "the change is made", func() bool {
-					srv.LockedNow(func() { n = srv.WithheldSessions() })
+					srv.OutOfTurn(func() { n = srv.WithheldSessions() })
 					return n > 0
 				})
 				if n != 2 {

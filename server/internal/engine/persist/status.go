@@ -34,7 +34,7 @@ type LoadState struct {
 // delay waits as key-load-delay wants it after a number of keys.
 func (k *Keeper) delay(keys int) error {
 	if !config.KeyDelay(keys, func() (each int64, wanted bool) {
-		k.host.LockedNow(func() { each = k.o.Settings.LoadKeyDelay })
+		k.host.OutOfTurn(func() { each = k.o.Settings.LoadKeyDelay })
 		select {
 		case <-k.quit:
 			return each, false

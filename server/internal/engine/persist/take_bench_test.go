@@ -27,7 +27,7 @@ func BenchmarkTake(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		b.StopTimer()
-		srv.Locked(func() {
+		srv.InTurn(func() {
 			db := srv.Keys.DB(0)
 			for i := range 100_000 {
 				key := "key:" + strconv.Itoa(i)
@@ -41,14 +41,14 @@ func BenchmarkTake(b *testing.B) {
 		})
 		b.StartTimer()
 		var took time.Duration
-		srv.Locked(func() {
+		srv.InTurn(func() {
 			start := time.Now()
 			srv.Keeper.Take()
 			took = time.Since(start)
 		})
 		b.StopTimer()
 		srv.Keeper.Flush()
-		srv.Locked(func() { srv.Keeper.Account() })
+		srv.InTurn(func() { srv.Keeper.Account() })
 		b.StartTimer()
 		longest, sum, n = max(longest, took), sum+took, n+1
 	}

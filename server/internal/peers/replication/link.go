@@ -113,7 +113,7 @@ var errLeft = errors.New("the server follows this primary no longer")
 // locked runs f with the engine's lock, unless the link was left.
 func (l *link) locked(f func()) error {
 	err := errLeft
-	l.p.engine.Locked(func() {
+	l.p.engine.InTurn(func() {
 		if l.p.link == l && l.ctx.Err() == nil {
 			err = nil
 			f()
@@ -345,7 +345,7 @@ func (l *link) every(interval time.Duration, f func() error) (stop func()) {
 // the disk.
 func (l *link) acknowledge(in *psync.Link) error {
 	offset, saved := int64(0), int64(-1)
-	l.p.engine.LockedNow(func() {
+	l.p.engine.OutOfTurn(func() {
 		l.noteSaved()
 		offset = l.p.offset
 		if l.p.engine.Logs() {

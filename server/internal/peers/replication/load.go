@@ -55,7 +55,7 @@ func (l *link) load(in *psync.Link) (err error) {
 		return err
 	}
 	stop := l.every(time.Second, func() error {
-		e.LockedNow(func() { progress.Done = l.received.Load() })
+		e.OutOfTurn(func() { progress.Done = l.received.Load() })
 		return in.KeepAlive()
 	})
 	keys, db, err := l.read(payload, data)

@@ -105,7 +105,7 @@ func NewPrimary(e *engine.Engine) *Primary {
 
 // Start begins to follow the primary that the parameter replicaof names.
 func (p *Primary) Start() {
-	p.engine.Locked(func() {
+	p.engine.InTurn(func() {
 		if p.link != nil {
 			p.link.start()
 		}
@@ -157,7 +157,7 @@ func (p *Primary) start() {
 func (p *Primary) Close() {
 	p.ended.Do(func() { close(p.quit) })
 	p.engine.Attempt(func() {
-		p.engine.LockedNow(func() {
+		p.engine.OutOfTurn(func() {
 			if p.link != nil {
 				p.link.cancel()
 			}
@@ -179,12 +179,12 @@ func (p *Primary) run() {
 		select {
 		case <-p.kick:
 			p.translate()
-			p.engine.Locked(p.publish)
+			p.engine.InTurn(p.publish)
 		case <-again:
-			p.engine.Locked(p.supply)
+			p.engine.InTurn(p.supply)
 		case <-ticker.C:
 			p.translate() // before drain, which has the lock
-			p.engine.Locked(p.onTick)
+			p.engine.InTurn(p.onTick)
 		case <-p.quit:
 			return
 		}

@@ -138,7 +138,7 @@ func (t *transfer) run() {
 	} else {
 		err = t.sendFile()
 	}
-	t.p.engine.Locked(func() { t.finish(err) })
+	t.p.engine.InTurn(func() { t.finish(err) })
 }
 
 // finish ends the transfer. The lock is held.
@@ -176,7 +176,7 @@ func (t *transfer) encode(write func([]byte) error) error {
 	for more := true; more; {
 		var shared []keyspace.SnapshotKey // encoded without the lock
 		delay, n, before := int64(0), pieceKeys, t.keys
-		t.p.engine.Locked(func() {
+		t.p.engine.InTurn(func() {
 			if delay = t.p.engine.Config.SaveKeyDelay; delay != 0 {
 				n = 1
 			}
@@ -255,7 +255,7 @@ func (t *transfer) yield() {
 // replica waits for the data any more.
 func (t *transfer) delay(keys int) bool {
 	return config.KeyDelay(keys, func() (each int64, wanted bool) {
-		t.p.engine.Locked(func() { each = t.p.engine.Config.SaveKeyDelay })
+		t.p.engine.InTurn(func() { each = t.p.engine.Config.SaveKeyDelay })
 		return each, !t.deserted()
 	})
 }
@@ -277,7 +277,7 @@ func (t *transfer) send(b []byte) error {
 func (t *transfer) sendPart(part []byte) error {
 	for {
 		done, receivers := false, 0
-		t.p.engine.Locked(func() {
+		t.p.engine.InTurn(func() {
 			full, now := false, time.Now()
 			timeout := time.Duration(t.p.engine.Config.ReplTimeout) * time.Second
 			for _, r := range t.replicas {
@@ -315,7 +315,7 @@ func (t *transfer) sendPart(part []byte) error {
 // length, and sends that.
 func (t *transfer) sendFile() (err error) {
 	dir := ""
-	t.p.engine.Locked(func() {
+	t.p.engine.InTurn(func() {
 		if c := &t.p.engine.Config; c.Dbfilename != "" {
 			dir = cmp.Or(c.Dir, ".")
 		}
@@ -347,7 +347,7 @@ func (t *transfer) sendFile() (err error) {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	t.p.engine.Locked(func() { t.length = true })
+	t.p.engine.InTurn(func() { t.length = true })
 	if err := t.send(fmt.Appendf(nil, "$%d\r\n", length)); err != nil {
 		return err
 	}
@@ -367,7 +367,7 @@ func (t *transfer) sendFile() (err error) {
 
 // deserted reports whether no replica waits for the data any more.
 func (t *transfer) deserted() (alone bool) {
-	t.p.engine.Locked(func() {
+	t.p.engine.InTurn(func() {
 		alone = !slices.ContainsFunc(t.replicas, func(r *replica) bool { return r.state == receiving })
 	})
 	select {

@@ -44,13 +44,13 @@ func TestAlarm(t *testing.T) {
 // number of expired keys.
 func expires(t *testing.T, e *engine.Engine, removed int64) {
 	t.Helper()
-	e.Locked(func() {
+	e.InTurn(func() {
 		db := e.Keys.DB(0)
 		db.SetDeadline(db.AddString([]byte("key"), []byte("value"), true), e.Keys.Now()+5)
 	})
 	wait.Until(t, "the key has expired", func() bool {
 		var n int64
-		e.LockedNow(func() { n = e.Stats.ExpiredKeys })
+		e.OutOfTurn(func() { n = e.Stats.ExpiredKeys })
 		return n == removed
 	})
 }

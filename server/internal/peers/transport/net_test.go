@@ -290,7 +290,7 @@ func TestIdleReader(t *testing.T) {
 		go io.WriteString(nc, "GET big\r\n")
 		synctest.Wait()
 		for hours, want := range []int{1, 1, 0} {
-			srv.Locked(func() {
+			srv.InTurn(func() {
 				if n := len(srv.Clients.Sessions); n != want {
 					t.Errorf("%d clients after %d hours, want %d", n, hours, want)
 				}

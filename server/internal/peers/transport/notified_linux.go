@@ -31,7 +31,7 @@ func (l *loop) markNotified(c *polled) {
 // flushNotified handles the clients that have output from other sessions, may continue, or
 // are to end, and writes that output.
 func (l *loop) flushNotified() {
-	l.t.engine.LockedNow(l.takeNotified)
+	l.t.engine.OutOfTurn(l.takeNotified)
 	told := l.notified
 	l.notified = nil
 	for i, c := range told {

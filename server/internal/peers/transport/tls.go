@@ -351,15 +351,14 @@ func (t *Transport) wantTLS() (err error) {
 	if err := t.engine.Within(); err != nil {
 		return err
 	}
-	t.engine.Mu.Lock()
-	c := t.engine.Config
-	t.engine.Mu.Unlock()
+	var c config.TLS
+	t.engine.OutOfTurn(func() { c = t.engine.Config.TLS })
 	s := &t.tls
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wanted = true
 	if s.config == nil {
-		err = s.build(t.engine, (*tlsParameters)(&c.TLS))
+		err = s.build(t.engine, (*tlsParameters)(&c))
 	}
 	if err != nil {
 		return fmt.Errorf("zsetd: TLS: %w", err)

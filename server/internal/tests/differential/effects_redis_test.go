@@ -114,7 +114,7 @@ func (f *followed) run() {
 		hours := 1 + f.r.IntN(200)
 		f.note("advance by " + strconv.Itoa(hours) + " hours")
 		f.srv.Advance(time.Duration(hours) * time.Hour)
-		f.g.now = f.srv.Now()
+		f.g.now = f.srv.Clock()
 	case n < 14:
 		f.do("MULTI")
 		for range f.r.IntN(8) {

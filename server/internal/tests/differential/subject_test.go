@@ -67,7 +67,7 @@ func (d *Direct) Do(argv [][]byte) []byte {
 	out = slices.Clone(out)
 	d.sess.Written()
 	if d.sess.Stall.Stalled.Load() {
-		d.srv.Locked(func() {
+		d.srv.InTurn(func() {
 			if d.srv.Pauses.Until != 0 {
 				d.srv.Unpause()
 			}
@@ -138,7 +138,7 @@ func (c *collector) Feed(e *keyspace.Effects) { c.effects = append(c.effects, e)
 
 // Follow begins the list of effects.
 func (srv *subject) Follow() {
-	srv.Locked(func() {
+	srv.InTurn(func() {
 		srv.Replication = &collector{Replication: srv.Replication}
 		srv.Keys.Follow(true)
 	})
@@ -147,12 +147,12 @@ func (srv *subject) Follow() {
 // TakeEffects returns the effects of each turn since it was last called. With sweep it
 // first removes everything that has expired.
 func (srv *subject) TakeEffects(sweep bool) (effects []*keyspace.Effects) {
-	srv.Locked(func() {
+	srv.InTurn(func() {
 		if sweep {
 			srv.Keys.Sweep(math.MaxInt)
 		}
 	})
-	srv.Locked(func() {
+	srv.InTurn(func() {
 		c := srv.Replication.(*collector)
 		effects, c.effects = c.effects, nil
 	})
@@ -165,7 +165,7 @@ func (srv *subject) SkipChecksums() { srv.Codec().SkipChecksums = true }
 // PassDeadline gives a key of database 0 a deadline that has passed: whatever looks at
 // it removes it.
 func (srv *subject) PassDeadline(key string) {
-	srv.Locked(func() {
+	srv.InTurn(func() {
 		db := srv.Keys.DB(0)
 		if e := db.Stored(protocol.BytesOf(key)); e != nil {
 			db.SetDeadline(e, srv.Keys.Now()-1000)
