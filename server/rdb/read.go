@@ -468,101 +468,137 @@ const (
 )
 
 func (c *Codec) hash(in *input, kind byte) (any, error) {
-	h := new(keyspace.Hash)
-	add := func(field, value []byte) {
-		if in.sound() {
-			in.check(h.Set(field, value, c.Limits))
-		}
-	}
-	type timedField struct {
-		name string
-		at   int64
-	}
-	var inOrder []timedField // while the hash is small
-	deadline := func(field []byte, at int64) {
-		switch in.check(at >= 0 && at < maxFieldDeadline); {
-		case at == 0 || !in.sound():
-		case h.Table() == nil:
-			inOrder = append(inOrder, timedField{string(field), at})
-		default:
-			h.SetDeadlineBytes(field, at)
-		}
-	}
-	var parts [2][]byte
-	n := 0
-	per := 2
-	before := int64(0)       // the deadline of the previous field of a small hash: the fields without come last
-	part := func(b []byte) { // fields, values, and deadlines if there are any, alternate
-		switch n++; {
-		case n%per != 0:
-			parts[n%per-1] = append(parts[n%per-1][:0], b...)
-		case per == 2:
-			add(parts[0], b)
-		default:
-			add(parts[0], parts[1])
-			at, err := strconv.ParseInt(string(b), 10, 64)
-			in.check(err == nil && (at == 0 || at >= before))
-			if before = at; at == 0 {
-				before = math.MaxInt64
-			}
-			deadline(parts[0], at)
-		}
-	}
+	r := hashReader{codec: c, in: in, h: new(keyspace.Hash), per: 2}
 	switch kind {
 	case typeHashZipmap:
-		in.check(eachZipmap(in.text(), part) && n%per == 0)
+		r.packed(eachZipmap)
 	case typeHashZiplist:
-		in.check(eachZiplist(in.text(), part) && n%per == 0)
+		r.packed(eachZiplist)
 	case typeHashListpack:
-		in.check(eachListpack(in.text(), part) && n%per == 0)
-	case typeHashListpackTTL, typeHashListpackTTLPreview:
-		per = 3
-		if kind == typeHashListpackTTL {
-			in.deadline() // the earliest of them
-		}
-		in.check(eachListpack(in.text(), part) && n%per == 0)
+		r.packed(eachListpack)
+	case typeHashListpackTTL:
+		in.deadline() // the earliest of them
+		r.per = 3
+		r.packed(eachListpack)
+	case typeHashListpackTTLPreview:
+		r.per = 3
+		r.packed(eachListpack)
 	case typeHashTimed:
-		base := in.deadline()
-		for n := in.length(); n > 0 && !in.bad; n-- {
-			at := int64(min(in.length(), math.MaxInt64))
-			field := in.text()
-			add(field, in.text())
-			if at != 0 && at < maxDeadline {
-				at += base - 1
-			}
-			deadline(field, at)
-		}
+		r.timed()
 	case typeHashValkey: // and typeHashTimedPreview
-		for n := in.length(); n > 0 && !in.bad; n-- {
-			at := int64(0)
-			if !in.valkey {
-				at = int64(min(in.length(), math.MaxInt64))
-			}
-			field := in.text()
-			add(field, in.text())
-			if in.valkey {
-				if at = int64(in.uint64()); at == -1 {
-					continue
-				}
-				in.check(at > 0)
-				at = min(at, lastDeadline)
-			}
-			deadline(field, at)
-		}
+		r.valkey()
 	default:
 		for n := in.length(); n > 0 && !in.bad; n-- {
 			field := in.text()
-			add(field, in.text())
+			r.set(field, in.text())
 		}
 	}
 	if !in.sound() {
 		return nil, ErrFormat
 	}
-	if h.Len() == 0 {
+	if r.h.Len() == 0 {
 		return nil, ErrEmpty
 	}
-	for _, f := range slices.Backward(inOrder) { // a field comes before those with the same deadline
-		h.SetDeadlineBytes([]byte(f.name), f.at)
+	for _, f := range slices.Backward(r.inOrder) { // a field comes before those with the same deadline
+		r.h.SetDeadlineBytes([]byte(f.name), f.at)
 	}
-	return h, nil
+	return r.h, nil
+}
+
+// hashReader reads a hash.
+type hashReader struct {
+	codec   *Codec
+	in      *input
+	h       *keyspace.Hash
+	inOrder []timedField // fields with deadlines, while the hash is small
+
+	// Of a packed hash, in which fields, values, and deadlines if there are any, alternate.
+	per    int // 2, or 3 with deadlines
+	n      int // number of parts so far
+	parts  [2][]byte
+	before int64 // the deadline of the previous field: those without come last
+}
+
+// timedField is a field with its deadline.
+type timedField struct {
+	name string
+	at   int64
+}
+
+func (r *hashReader) set(field, value []byte) {
+	if r.in.sound() {
+		r.in.check(r.h.Set(field, value, r.codec.Limits))
+	}
+}
+
+// deadline sets the deadline of a field, if it is not 0.
+func (r *hashReader) deadline(field []byte, at int64) {
+	switch r.in.check(at >= 0 && at < maxFieldDeadline); {
+	case at == 0 || !r.in.sound():
+	case r.h.Table() == nil:
+		r.inOrder = append(r.inOrder, timedField{string(field), at})
+	default:
+		r.h.SetDeadlineBytes(field, at)
+	}
+}
+
+// packed reads a packed hash, whose parts each passes on.
+func (r *hashReader) packed(each func(packed []byte, part func([]byte)) bool) {
+	r.in.check(each(r.in.text(), r.part) && r.n%r.per == 0)
+}
+
+// part takes a part of a packed hash.
+func (r *hashReader) part(b []byte) {
+	switch r.n++; {
+	case r.n%r.per != 0:
+		i := r.n%r.per - 1
+		r.parts[i] = append(r.parts[i][:0], b...)
+	case r.per == 2:
+		r.set(r.parts[0], b)
+	default:
+		r.set(r.parts[0], r.parts[1])
+		at, err := strconv.ParseInt(string(b), 10, 64)
+		r.in.check(err == nil && (at == 0 || at >= r.before))
+		if r.before = at; at == 0 {
+			r.before = math.MaxInt64
+		}
+		r.deadline(r.parts[0], at)
+	}
+}
+
+// timed reads the fields of a hash, each after its deadline, relative to the earliest.
+func (r *hashReader) timed() {
+	in := r.in
+	base := in.deadline()
+	for n := in.length(); n > 0 && !in.bad; n-- {
+		at := int64(min(in.length(), math.MaxInt64))
+		field := in.text()
+		r.set(field, in.text())
+		if at != 0 && at < maxDeadline {
+			at += base - 1
+		}
+		r.deadline(field, at)
+	}
+}
+
+// valkey reads the fields of a hash of Valkey, each before its deadline, or of a preview of Redis,
+// each after it.
+func (r *hashReader) valkey() {
+	in := r.in
+	for n := in.length(); n > 0 && !in.bad; n-- {
+		at := int64(0)
+		if !in.valkey {
+			at = int64(min(in.length(), math.MaxInt64))
+		}
+		field := in.text()
+		r.set(field, in.text())
+		if in.valkey {
+			if at = int64(in.uint64()); at == -1 {
+				continue
+			}
+			in.check(at > 0)
+			at = min(at, lastDeadline)
+		}
+		r.deadline(field, at)
+	}
 }
