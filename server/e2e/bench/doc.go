@@ -73,7 +73,7 @@
 // With -scale the program measures CPU per operation and memory as a function of
 // one quantity (scale.go): members of a set, sets, connections, commands in a
 // request, clients that wait for the disk, strings in the file at a start, or cores. Each value
-// gets fresh servers and shorter rounds. This takes twenty minutes, and 6 GB of memory unless
+// gets fresh servers and shorter rounds. This takes ten minutes, and 6 GB of memory unless
 // -members is less than ten million.
 // RESULTS.md has the tables and the plot (scaleplot.go).
 //

@@ -62,8 +62,8 @@ type options struct {
 	profile            string
 }
 
-func run(ctx context.Context) error {
-	var o options
+// parseOptions reads the command line.
+func parseOptions() (o options, err error) {
 	flag.StringVar(&o.zsetd, "zsetd", "", "the binary that is measured")
 	flag.StringVar(&o.redis, "redis", "redis-server", "the server that it is compared with")
 	flag.StringVar(&o.also, "also", "", "further servers, separated by commas; those that are not found are left out")
@@ -79,26 +79,8 @@ func run(ctx context.Context) error {
 	flag.StringVar(&o.plot, "plot", "", "an SVG file to be written")
 	flag.StringVar(&o.profile, "profile", "", "a file to be written: the CPU profile of zsetd under the works, for the compiler (profile.go); nothing is compared")
 	flag.Parse()
-	pattern := o.work
-	if o.work == liveWork {
-		pattern = "^" + liveWork + "$" // no work whose name has the word
-	}
-	chosen, err := regexp.Compile("(?i)" + pattern)
-	if err != nil {
-		return err
-	}
 	if o.results != "" && (!slices.Contains([]string{"", startWork, replicationWork, liveWork}, o.work) || o.short) {
-		return errors.New("a table that is kept is that of a whole and long run")
-	}
-	var targets []target
-	if o.profile == "" {
-		if targets, err = findTargets(o); err != nil {
-			return err
-		}
-	}
-	part, pause, ch := int64(1), 5*time.Second, churn{10, time.Minute}
-	if o.short {
-		part, pause, ch = 10, time.Second, churn{10, 5 * time.Second}
+		return o, errors.New("a table that is kept is that of a whole and long run")
 	}
 	if o.rounds == 0 {
 		o.rounds = 3
@@ -117,21 +99,81 @@ func run(ctx context.Context) error {
 			o.length = 300 * time.Millisecond
 		}
 	}
-	l := limits{members: 1000000 / part, sets: 2000, alive: 100000}
-	list := slices.DeleteFunc(works(l), func(w work) bool { return !chosen.MatchString(w.title()) })
-	data := slices.DeleteFunc(shapes(part), func(s shape) bool { return !chosen.MatchString(s.name) })
-	starts := chosen.MatchString(startWork)
-	floor := chosen.MatchString(floorCommand)
-	replicates := chosen.MatchString(replicationWork)
-	live := o.work == liveWork // a whole run would take minutes more
-	durable := slices.DeleteFunc(durableWorks(), func(w work) bool { return !chosen.MatchString(w.title()) })
-	viewers := o.work != "" && chosen.MatchString("console viewers") // a whole run would take minutes more
-	withConsole := slices.DeleteFunc([]work{zadd(1), zadd(16)}, func(w work) bool { return o.work == "" || !chosen.MatchString("console "+w.title()) })
-	console := viewers || len(withConsole) > 0 && len(list) == 0
-	if !o.scale && len(list) == 0 && len(data) == 0 && !floor && !replicates && !starts && !console && !live && len(durable) == 0 {
+	return o, nil
+}
+
+// chosen returns the expression that chooses works by their names.
+func (o *options) chosen() (*regexp.Regexp, error) {
+	pattern := o.work
+	if o.work == liveWork {
+		pattern = "^" + liveWork + "$" // no work whose name has the word
+	}
+	return regexp.Compile("(?i)" + pattern)
+}
+
+// plan is what a run measures.
+type plan struct {
+	limits      limits
+	works       []work
+	data        []shape // whose memory is measured
+	durable     []work
+	withConsole []work
+	floor       bool
+	replicates  bool
+	starts      bool
+	live        bool
+	viewers     bool
+
+	part  int64         // each data set has 1/part of its full size
+	pause time.Duration // before memory at rest is measured
+	churn churn
+}
+
+// plan returns what is measured of the chosen works.
+func (o *options) plan(chosen *regexp.Regexp) *plan {
+	p := &plan{part: 1, pause: 5 * time.Second, churn: churn{10, time.Minute}}
+	if o.short {
+		p.part, p.pause, p.churn = 10, time.Second, churn{10, 5 * time.Second}
+	}
+	p.limits = limits{members: 1000000 / p.part, sets: 2000, alive: 100000}
+	p.works = slices.DeleteFunc(works(p.limits), func(w work) bool { return !chosen.MatchString(w.title()) })
+	p.data = slices.DeleteFunc(shapes(p.part), func(s shape) bool { return !chosen.MatchString(s.name) })
+	p.durable = slices.DeleteFunc(durableWorks(), func(w work) bool { return !chosen.MatchString(w.title()) })
+	p.floor, p.replicates, p.starts = chosen.MatchString(floorCommand), chosen.MatchString(replicationWork), chosen.MatchString(startWork)
+	// These take minutes more, so a whole run has none of them.
+	p.live = o.work == liveWork
+	p.viewers = o.work != "" && chosen.MatchString("console viewers")
+	p.withConsole = slices.DeleteFunc([]work{zadd(1), zadd(16)}, func(w work) bool { return o.work == "" || !chosen.MatchString("console "+w.title()) })
+	return p
+}
+
+// console reports whether the console is measured.
+func (p *plan) console() bool { return p.viewers || len(p.withConsole) > 0 && len(p.works) == 0 }
+
+func (p *plan) empty() bool {
+	return len(p.works) == 0 && len(p.data) == 0 && len(p.durable) == 0 && !p.floor && !p.replicates && !p.starts && !p.live && !p.console()
+}
+
+func run(ctx context.Context) error {
+	o, err := parseOptions()
+	if err != nil {
+		return err
+	}
+	chosen, err := o.chosen()
+	if err != nil {
+		return err
+	}
+	var targets []target
+	if o.profile == "" {
+		if targets, err = findTargets(o); err != nil {
+			return err
+		}
+	}
+	p := o.plan(chosen)
+	if !o.scale && p.empty() {
 		return fmt.Errorf("no workload matches %q", o.work)
 	}
-	r := &report{targets: targets, begun: time.Now(), machine: machine(), loadBefore: load(), members: l.members, options: o}
+	r := &report{targets: targets, begun: time.Now(), machine: machine(), loadBefore: load(), members: p.limits.members, options: o}
 	fmt.Printf("%s; load average %s\n", r.machine, r.loadBefore)
 	if o.plot != "" {
 		if r.options.plot, err = filepath.Abs(o.plot); err != nil {
@@ -142,63 +184,13 @@ func run(ctx context.Context) error {
 		}
 	}
 	if o.profile != "" {
-		return r.profile(ctx, list, l)
+		return r.profile(ctx, p.works, p.limits)
 	}
 	if o.scale {
 		return r.runScale(ctx, chosen)
 	}
-	if err := r.measureWorks(ctx, list, l); err != nil {
+	if err := r.measure(ctx, p); err != nil {
 		return err
-	}
-	if floor {
-		if err := r.measureFloor(ctx, l); err != nil {
-			return err
-		}
-	}
-	for i, s := range data {
-		row, err := measureMemory(ctx, targets, s, pause, ch)
-		if err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
-		}
-		if i == 0 {
-			fmt.Println(aligned(r.memoryColumns()))
-		}
-		r.memory = append(r.memory, row)
-		fmt.Println(aligned(r.memoryCells(row)))
-	}
-	if replicates {
-		if err := r.measureReplication(ctx, shapes(part)[:2], zadd(16), l); err != nil {
-			return err
-		}
-	}
-	if len(durable) > 0 {
-		if err := r.measureDurable(ctx, durable, l); err != nil {
-			return err
-		}
-	}
-	if starts {
-		if err := r.measureStarts(ctx, startShapes(part), pause); err != nil {
-			return err
-		}
-	}
-	if live {
-		if err := r.measureLive(ctx, l); err != nil {
-			return err
-		}
-	}
-	if console {
-		if err := r.measureConsole(ctx, withConsole, viewers, l); err != nil {
-			return err
-		}
-	}
-	if o.work == "" {
-		if r.idle, err = measureIdle(ctx, targets, 2*pause); err != nil {
-			return err
-		}
-		fmt.Print(r.idleText())
-	}
-	if !slices.Contains([]string{startWork, replicationWork, liveWork}, o.work) {
-		fmt.Print(r.meansText(), r.verdictText())
 	}
 	r.loadAfter = load()
 	fmt.Printf("load average before %s, after %s; %v\n", r.loadBefore, r.loadAfter, time.Since(r.begun).Round(time.Second))
@@ -211,28 +203,78 @@ func run(ctx context.Context) error {
 	if o.results == "" {
 		return nil
 	}
-	if starts {
-		if err := r.writeSection(o.results, "start", r.startMarkdown); err != nil {
+	return r.write(p)
+}
+
+// measure measures and prints all of the plan.
+func (r *report) measure(ctx context.Context, p *plan) error {
+	for _, step := range []struct {
+		chosen  bool
+		measure func() error
+	}{
+		{len(p.works) > 0, func() error { return r.measureWorks(ctx, p.works, p.limits) }},
+		{p.floor, func() error { return r.measureFloor(ctx, p.limits) }},
+		{len(p.data) > 0, func() error { return r.measureMemories(ctx, p) }},
+		{p.replicates, func() error { return r.measureReplication(ctx, shapes(p.part)[:2], zadd(16), p.limits) }},
+		{len(p.durable) > 0, func() error { return r.measureDurable(ctx, p.durable, p.limits) }},
+		{p.starts, func() error { return r.measureStarts(ctx, startShapes(p.part), p.pause) }},
+		{p.live, func() error { return r.measureLive(ctx, p.limits) }},
+		{p.console(), func() error { return r.measureConsole(ctx, p.withConsole, p.viewers, p.limits) }},
+		{r.options.work == "", func() (err error) {
+			if r.idle, err = measureIdle(ctx, r.targets, 2*p.pause); err == nil {
+				fmt.Print(r.idleText())
+			}
 			return err
+		}},
+	} {
+		if step.chosen {
+			if err := step.measure(); err != nil {
+				return err
+			}
 		}
 	}
-	if live {
-		if err := r.writeSection(o.results, liveWork, r.liveMarkdown); err != nil {
-			return err
+	if !slices.Contains([]string{startWork, replicationWork, liveWork}, r.options.work) {
+		fmt.Print(r.meansText(), r.verdictText())
+	}
+	return nil
+}
+
+// measureMemories measures the memory of the plan's data sets.
+func (r *report) measureMemories(ctx context.Context, p *plan) error {
+	fmt.Println(aligned(r.memoryColumns()))
+	for _, s := range p.data {
+		row, err := measureMemory(ctx, r.targets, s, p.pause, p.churn)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		r.memory = append(r.memory, row)
+		fmt.Println(aligned(r.memoryCells(row)))
+	}
+	return nil
+}
+
+// write writes the sections of the plan into the files of results.
+func (r *report) write(p *plan) error {
+	whole := r.options.work == ""
+	for _, section := range []struct {
+		chosen   bool
+		file     string
+		name     string
+		markdown func(plot string) string
+	}{
+		{p.starts, r.options.results, "start", r.startMarkdown},
+		{p.live, r.options.results, liveWork, r.liveMarkdown},
+		{p.replicates, r.options.results, "replication", r.replicationMarkdown},
+		{whole, r.options.results, "bench", r.markdown},
+		{whole && r.options.summary != "", r.options.summary, "bench", func(plot string) string { return summary(r.markdown(plot)) }},
+	} {
+		if section.chosen {
+			if err := r.writeSection(section.file, section.name, section.markdown); err != nil {
+				return err
+			}
 		}
 	}
-	if replicates {
-		if err := r.writeSection(o.results, "replication", r.replicationMarkdown); err != nil {
-			return err
-		}
-	}
-	if o.work != "" {
-		return nil
-	}
-	if err := r.writeSection(o.results, "bench", r.markdown); err != nil || o.summary == "" {
-		return err
-	}
-	return r.writeSection(o.summary, "bench", func(plot string) string { return summary(r.markdown(plot)) })
+	return nil
 }
 
 // findTargets returns the servers: the reference, zsetd and the others.
@@ -288,9 +330,6 @@ func parseVersion(text string) (string, error) {
 
 // measureWorks applies workloads to one server of each kind, alternating.
 func (r *report) measureWorks(ctx context.Context, list []work, l limits) error {
-	if len(list) == 0 {
-		return nil
-	}
 	var servers []*server
 	for _, t := range r.targets {
 		s, err := t.start(ctx)

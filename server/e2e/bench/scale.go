@@ -165,7 +165,7 @@ func (r *report) scaleSets(ctx context.Context, s *scaling) error {
 	for _, n := range s.at {
 		l := limits{members: 1000000, sets: n, alive: 1}
 		err := r.fresh(ctx, nil, func(servers []*server) error {
-			bytes, err := r.grown(servers, n, 10000, func(_ int, c *conn) error {
+			bytes, err := r.grown(servers, n, 50000, func(_ int, c *conn) error {
 				return c.fill(0, n, func(b *batch, i int64) {
 					words := []string{"ZADD", padded("set:", i)}
 					for m := range int64(5) {
@@ -213,7 +213,7 @@ func (r *report) scaleClients(ctx context.Context, s *scaling) error {
 					c.close()
 				}
 			}()
-			bytes, err := r.grown(servers, n-active, 500, func(i int, _ *conn) error {
+			bytes, err := r.grown(servers, n-active, 5000, func(i int, _ *conn) error {
 				for range n - active {
 					c, err := servers[i].dial()
 					if err != nil {
@@ -387,6 +387,9 @@ func (r *report) grown(servers []*server, n, from int64, make func(i int, c *con
 		defer c.close()
 		if err := c.do("PING"); err != nil {
 			return nil, err
+		}
+		if n >= from {
+			time.Sleep(r.memoryPause()) // lets the server return what its start has used
 		}
 		before, _, err := s.rss()
 		if err != nil {
