@@ -44,8 +44,8 @@ import (
 // is done if there is much to free, or if so much was allocated since the last time
 // that other collections have cost as much anyway; if there is little, only after
 // fifty times the duration of the last one. Then the pages of the program are unmapped, too
-// (releaseProgram): an idle process takes 7 MB in place of 17, and the first command after it a
-// fifth of a millisecond more. The runtime does not see memory that
+// (releaseProgram): an idle process takes 7 MB in place of 17, and the first command after it some
+// 0.1 ms more. The runtime does not see memory that
 // becomes garbage without allocations, such as keys that expire, or a large value
 // that is replaced by another that was there when the last collection ran: the
 // server reports how much it has in use, and a large decrease counts as garbage. So
