@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -38,7 +40,7 @@ func fileMappings(smaps []byte) (found []mapping) {
 		var offset, inode uint64
 		if n, _ := fmt.Sscanf(string(line), "%x-%x %s %x %s %d", &next.start, &next.end, &perms, &offset, &device, &inode); n == 6 {
 			m, candidate = next, inode != 0 && (perms == "r-xp" || perms == "r--p")
-		} else if candidate && bytes.HasPrefix(line, []byte("Anonymous:")) && bytes.Equal(bytes.Fields(line)[1], []byte("0")) {
+		} else if candidate && slices.Equal(strings.Fields(string(line)), []string{"Anonymous:", "0", "kB"}) { // not a line that is cut off
 			found = append(found, m)
 		}
 	}

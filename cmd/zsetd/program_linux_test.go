@@ -26,6 +26,8 @@ func TestFileMappings(t *testing.T) {
 		{"written", entry("01697000-01718000 rw-p 01297000 fe:00 9994275 /usr/bin/zsetd", "0"), nil},
 		{"no file", entry("22ed44400000-22ed44c00000 r--p 00000000 00:00 0", "0"), nil},
 		{"cut off", entry(text, "0") + data + "\nSize: 10164 kB\nAnonym", []mapping{{0x400000, 0xcaa000}}},
+		{"cut off before the number", entry(text, "0") + data + "\nAnonymous:   ", []mapping{{0x400000, 0xcaa000}}},
+		{"cut off behind the number", data + "\nAnonymous:   0", nil},
 		{"empty", "", nil},
 	} {
 		if got := fileMappings([]byte(test.smaps)); !slices.Equal(got, test.want) {
