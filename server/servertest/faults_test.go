@@ -533,3 +533,16 @@ func TestCluster(t *testing.T) {
 		t.Errorf("at a node that has been started again: %s", got)
 	}
 }
+
+// A node that is not served yet has the port that it joins with.
+func TestJoinBeforeServe(t *testing.T) {
+	t.Parallel()
+	srv := servertest.Run(t, server.Options{Config: map[string]string{"cluster-enabled": "yes"}})
+	nodes := []server.ClusterNode{{ID: strings.Repeat("a", 40), Host: "127.0.0.1", Port: 7123, Slots: [][2]int{{0, 16383}}}}
+	if err := srv.Server.Simulation().Join(0, nodes); err != nil {
+		t.Fatal(err)
+	}
+	if got := dial(t, srv).call("CLUSTER NODES"); !strings.Contains(got, ":7123@17123 ") {
+		t.Errorf("CLUSTER NODES: %s", got)
+	}
+}

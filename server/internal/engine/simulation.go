@@ -110,7 +110,8 @@ func (n *ClusterNode) Has(slot int) bool {
 	return slices.ContainsFunc(n.Slots, func(r [2]int) bool { return r[0] <= slot && slot <= r[1] })
 }
 
-// Join makes the server the node self of a cluster that consists of nodes.
+// Join makes the server the node self of a cluster that consists of nodes. It serves
+// at the port that nodes say, even if its transport has not begun to.
 func (srv *Engine) Join(self int, nodes []ClusterNode) error {
 	var failed error
 	err := srv.simulate(func() {
@@ -120,6 +121,7 @@ func (srv *Engine) Join(self int, nodes []ClusterNode) error {
 			return
 		}
 		cl.ID, cl.Epoch, cl.CurrentEpoch, cl.Slots = nodes[self].ID, int64(self)+1, int64(len(nodes)), 0
+		srv.Transports.TCPPort.Store(nodes[self].Port)
 		cl.Others = slices.Delete(slices.Clone(nodes), self, self+1)
 		for slot := range keyslot.Count {
 			cl.Served[slot] = nodes[self].Has(slot)
