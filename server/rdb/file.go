@@ -260,6 +260,7 @@ func (f *fileReader) key(kind byte) error {
 		in.check(aux.sound())
 	}
 	f.deadlines, f.producers = nil, nil
+	in.release() // the value has copies of what it keeps
 	if !in.sound() {
 		e.Value, e.Err = nil, ErrFormat
 	}

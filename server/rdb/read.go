@@ -2,7 +2,6 @@ package rdb
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -73,6 +72,9 @@ type input struct {
 	rest  []byte // the unread bytes in memory
 	file  *bufio.Reader
 	chunk []byte // a copy of the bytes that file has buffered, which ends with rest
+
+	memory, before, spare []byte // of chunk; of the one before it, if it began in this record; and for the next
+
 	crc   *crcTables
 	sum   uint64 // of the file up to chunk
 	bad   bool
@@ -90,8 +92,8 @@ func (in *input) settle() {
 	in.file.Discard(len(done)) // which are buffered
 }
 
-// fill reads the next chunk of a file, of at least n bytes, which is at most ReadSize. Each
-// chunk is memory of its own: the bytes of earlier ones stay as they are.
+// fill reads the next chunk of a file, of at least n bytes, which is at most ReadSize. The
+// bytes of earlier ones stay as they are until release.
 func (in *input) fill(n int) {
 	in.settle()
 	if _, in.err = in.file.Peek(n); in.err != nil {
@@ -99,8 +101,15 @@ func (in *input) fill(n int) {
 		return
 	}
 	b, _ := in.file.Peek(in.file.Buffered())
-	in.chunk = bytes.Clone(b)
-	in.rest = in.chunk
+	in.before, in.memory, in.spare = in.memory, append(in.spare[:0], b...), nil
+	in.chunk, in.rest = in.memory, in.memory
+}
+
+// release allows the memory of earlier chunks to be used again.
+func (in *input) release() {
+	if in.before != nil {
+		in.spare, in.before = in.before, nil
+	}
 }
 
 func (in *input) fail() {
@@ -121,7 +130,7 @@ func (in *input) sound() bool { return !in.bad && !in.spoil }
 // length allocates little.
 const readLimit = 1 << 20
 
-// next returns the next n bytes, which later reads do not overwrite.
+// next returns the next n bytes, which later reads do not overwrite before release.
 func (in *input) next(n uint64) []byte {
 	if in.bad {
 		return nil
@@ -218,7 +227,7 @@ func (in *input) length() uint64 {
 	return n
 }
 
-// text reads a text. The caller may use it as long as the input.
+// text reads a text. The caller may use it as long as the input, of a file until release.
 func (in *input) text() []byte {
 	n, code := in.lengthOrCode()
 	if !code {
@@ -434,6 +443,9 @@ func (c *Codec) zset(in *input, kind byte) (any, error) {
 		names[i] = strings.Clone(elements[i].Member)
 	}
 	n := len(elements)
+	if kind != typeZsetZiplist && kind != typeZsetListpack {
+		slices.Reverse(elements) // the file begins with the last one
+	}
 	s := zset.Load(elements)
 	if s.Len() != n {
 		return nil, ErrFormat

@@ -632,6 +632,35 @@ func TestChunks(t *testing.T) {
 	}
 }
 
+// TestKept checks that values stay as they are while those behind them are read.
+func TestKept(t *testing.T) {
+	c := newTestCodec()
+	w := NewWriter(c, Replica)
+	file := w.AppendHead(nil)
+	payloads := seeds(c)
+	for i := 0; len(file) < 6*ReadSize; i++ {
+		v, err := c.Payload(payloads[i%len(payloads)])
+		if err != nil {
+			t.Fatal(err)
+		}
+		file = w.AppendKey(w.AppendDeadlines(file, v), 0, fmt.Sprint("k", i), v, 0)
+	}
+	file = w.AppendEnd(file)
+	var entries []Entry
+	var contents []string
+	if _, err := c.ReadFile(bytes.NewReader(file), func(e Entry) error {
+		entries, contents = append(entries, e), append(contents, content(e.Value))
+		return e.Err
+	}); err != nil || len(entries) < 2*len(payloads) {
+		t.Fatal(len(entries), err)
+	}
+	for i, e := range entries {
+		if got := content(e.Value); e.Key != fmt.Sprint("k", i) || got != contents[i] {
+			t.Errorf("%s, %T: %.200s, and was %.200s", e.Key, e.Value, got, contents[i])
+		}
+	}
+}
+
 // The fields before the first key tell whether a file begins an append-only file.
 func TestIsBase(t *testing.T) {
 	for head, want := range map[string]bool{
