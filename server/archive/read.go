@@ -99,7 +99,8 @@ type batch struct {
 const (
 	jobsAtOnce = 256
 	jobBytes   = 32 << 10
-	inFlight   = 4 // batches between two goroutines, and chunks of a value
+	inFlight   = 32 // batches between two goroutines: with 4 they wait for each other
+	chunksRead = 4  // chunks of a value, of which the rest is read when these are applied
 )
 
 // keep copies b to the memory of the batch.
@@ -124,7 +125,7 @@ func (g *reading) run(path string, read func(snapshot.Visitor) error) error {
 	g.dbs = map[uint64]int{}
 	g.failed = make(chan struct{})
 	g.jobs, g.order = make(chan *batch, inFlight), make(chan *batch, inFlight)
-	g.spare, g.pieces = make(chan *batch, 2*inFlight), make(chan []byte, 2*inFlight)
+	g.spare, g.pieces = make(chan *batch, 2*inFlight), make(chan []byte, 2*chunksRead)
 	g.newBatch()
 	var workers, sink sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -321,7 +322,7 @@ func (g *reading) begun(db int, space uint64, key []byte, generation uint64, chu
 		j.base = g.batch.keep(ops)
 		return g.add(j)
 	}
-	all := make(chan []byte, inFlight)
+	all := make(chan []byte, chunksRead)
 	j.chunks, g.chunks = all, all
 	g.batch.jobs = append(g.batch.jobs, j)
 	return g.flush()
