@@ -165,15 +165,19 @@ func (t *snapshotTable) table() *keyTable {
 	return &t.kept
 }
 
-// timeCheck is the number of small keys that are visited between two readings of the
-// clock.
-const timeCheck = 16
+const (
+	// timeCheck is the number of small keys that are visited between two readings of the
+	// clock.
+	timeCheck = 16
+	// smallBytes is the memory of a value that counts as one small key more.
+	smallBytes = 256
+)
 
 // next visits at most n keys until end, but at least one key or the rest of a page. It
 // returns the number of keys, and whether the table is done.
 func (t *snapshotTable) next(n int, end time.Time, visit func(k SnapshotKey)) (visited int, done bool) {
 	var buf [maxSlots]positioned
-	table := t.table()
+	table, unchecked := t.table(), 0 // small keys since the clock was read
 	for table.n > 0 && t.cursor < cursorEnd {
 		page, after := table.after(t.cursor, buf[:0])
 		for _, x := range page { // reads from memory overlap here, and not between visits
@@ -188,12 +192,18 @@ func (t *snapshotTable) next(n int, end time.Time, visit func(k SnapshotKey)) (v
 				delete(t.skip, key)
 				continue
 			}
-			visit(current(t.id, x.entry))
+			k, bytes := current(t.id, x.entry)
+			visit(k)
 			visited++
+			unchecked += 1 + bytes/smallBytes
 			if i+1 < len(page) && page[i+1].position == x.position {
 				continue // the cursor passes equal positions together
 			}
-			if visited >= n || (!x.entry.packed() || visited%timeCheck == 0) && !time.Now().Before(end) {
+			expired := false
+			if unchecked >= timeCheck {
+				unchecked, expired = 0, !time.Now().Before(end)
+			}
+			if visited >= n || expired {
 				t.cursor++
 				return visited, false
 			}
@@ -206,13 +216,17 @@ func (t *snapshotTable) next(n int, end time.Time, visit func(k SnapshotKey)) (v
 	return visited, table.n == 0 || t.cursor >= cursorEnd
 }
 
-// current returns an entry for a visitor.
-func current(db int, e *Entry) SnapshotKey {
-	k := SnapshotKey{DB: db, Key: e.Key(), Value: e.Value(), Deadline: e.Deadline()}
-	if !e.packed() && large(k.Value) {
+// current returns an entry for a visitor, and the bytes of a value that has memory of its own.
+func current(db int, e *Entry) (k SnapshotKey, bytes int) {
+	k = SnapshotKey{DB: db, Key: e.Key(), Value: e.Value(), Deadline: e.Deadline()}
+	if e.packed() {
+		return k, 0
+	}
+	bytes = bytesIn(k.Value)
+	if large(k.Value) {
 		k.Value, k.Shared = Clone(k.Value), true
 	}
-	return k
+	return k, bytes
 }
 
 // finish detaches the table from its database after the last key.
