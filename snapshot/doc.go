@@ -124,8 +124,8 @@
 // A new file is not synced until it is complete ([File.Publish]), and gets its
 // final name then, so that a crash while a file is made leaves the old one.
 //
-// Another program can change or truncate a file that is in use. Each Write detects
-// it (intact.go), and makes the file suspect.
+// Another program can change or truncate a file that is in use. Write detects it (intact.go), and
+// makes the file suspect; writes to the log within 2 ms of a check rely on that.
 //
 // After an fsync has failed a file is suspect: the system may drop dirty pages that
 // it could not write and report success the next time. All data must then be

@@ -36,10 +36,11 @@ type File struct {
 	fault      func(op string) error
 	dataSync   dataSync
 
-	txid         uint64 // the number of the last transaction
-	mark         mark   // the state after the last transaction, see intact.go
-	timeChanges  int    // number of consecutive changes of the modification time alone
-	blockChanges int    // number of commits after which there were fewer blocks
+	txid         uint64    // the number of the last transaction
+	mark         mark      // the state after the last transaction, see intact.go
+	checked      time.Time // begin of the latest append that has looked for changes by other programs
+	timeChanges  int       // number of consecutive changes of the modification time alone
+	blockChanges int       // number of commits after which there were fewer blocks
 	scratch      []byte
 
 	holdExpired bool // a process that copies the file has held it for too long

@@ -23,7 +23,8 @@ import (
 // page cache, some 10 µs beside the two fdatasync of a commit. If only the time
 // differs the whole file is verified, for some programs set times and change
 // nothing. (A write in the middle of the file within the same tick of the kernel's
-// clock as the previous commit, some milliseconds, is not detected.)
+// clock as the previous commit, some milliseconds, is not detected.) An append to the log compares
+// identity, size and time, unless one of the last checkInterval has.
 //
 // A file that is truncated during a transaction may have its size again when that
 // ends, with holes in place of pages: so a size or a number of blocks that is less
@@ -49,10 +50,13 @@ type mark struct {
 	size     int64
 	blocks   int64
 	modified time.Time
-	metas    [2][pageHeader + metaSize]byte
-	txid     uint64 // the transaction of the newer meta
-	pages    uint64 // the number of pages that it counts; 0: there is no mark
-	lastSum  uint32 // the checksum of the last of them
+	// appendBegan and appendEnded are the times around the latest append to the log, if modified is
+	// that of an earlier write. Otherwise appendEnded is zero.
+	appendBegan, appendEnded time.Time
+	metas                    [2][pageHeader + metaSize]byte
+	txid                     uint64 // the transaction of the newer meta
+	pages                    uint64 // the number of pages that it counts; 0: there is no mark
+	lastSum                  uint32 // the checksum of the last of them
 }
 
 // metaSize is the size of a meta, which begins its page.
@@ -117,6 +121,16 @@ func (f *File) recordMark(m *Manifest, groups uint32) error {
 	f.mark = mark
 	f.shed()
 	return nil
+}
+
+// isTime reports whether the modification time t may be that of the file's own latest write. That of
+// an append whose exact time is not known lies between its begin and its end, or before, by as
+// much as the file system rounds times down: two seconds at most.
+func (m *mark) isTime(t time.Time) bool {
+	if m.appendEnded.IsZero() {
+		return t.Equal(m.modified)
+	}
+	return !t.After(m.appendEnded) && t.After(m.appendBegan.Add(-3*time.Second))
 }
 
 // follows reports whether m is the state after a transaction: its number is txid,
@@ -191,7 +205,7 @@ func (f *File) Intact() error {
 		return fmt.Errorf("%w: it has %d bytes in place of %d", ErrChanged, now.size, f.mark.size)
 	case now.metas != f.mark.metas || now.lastSum != f.mark.lastSum:
 		return fmt.Errorf("%w: pages were overwritten", ErrChanged)
-	case now.modified.Equal(f.mark.modified):
+	case f.mark.isTime(now.modified):
 		f.timeChanges = 0
 		return nil
 	case f.timeChanges >= maxTimeChanges:

@@ -528,6 +528,9 @@ func TestLogChangedByOthers(t *testing.T) {
 		"a byte of a page":  func(path string, _ int64) error { return overwrite(path, 2*pageSize) },
 		"truncated":         func(path string, at int64) error { return os.Truncate(path, at) },
 		"removed":           func(path string, _ int64) error { return os.Remove(path) },
+		"an earlier time": func(path string, at int64) error {
+			return errors.Join(overwrite(path, 2*pageSize), os.Chtimes(path, time.Unix(1, 0), time.Unix(1, 0)))
+		},
 	} {
 		f, path := logFile(t)
 		logWrite(t, f, "first")
@@ -535,7 +538,7 @@ func TestLogChangedByOthers(t *testing.T) {
 		if err := change(path, f.log.at); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Write(logged("third")); !errors.Is(err, ErrChanged) && !errors.Is(err, os.ErrNotExist) || f.Suspect() == nil {
+		if err := writeLater(f, logged("third")); !errors.Is(err, ErrChanged) && !errors.Is(err, os.ErrNotExist) || f.Suspect() == nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -557,8 +560,44 @@ func TestLogChangedByOthers(t *testing.T) {
 	if err := os.WriteFile(path, []byte("other"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Write(logged("second")); !errors.Is(err, ErrReplaced) || f.Suspect() != nil {
+	if err := writeLater(f, logged("second")); !errors.Is(err, ErrReplaced) || f.Suspect() != nil {
 		t.Errorf("replaced: %v", err)
+	}
+}
+
+// writeLater writes a checkpoint when the latest check for changes no longer counts.
+func writeLater(f *File, c *Checkpoint) error {
+	f.checked = time.Time{}
+	_, err := f.Write(c)
+	return err
+}
+
+// TestAppendsUnchecked appends several times within the time for which a check counts: the file's
+// own appends are no changes by others, for a later append and for a transaction.
+func TestAppendsUnchecked(t *testing.T) {
+	f, path := logFile(t)
+	f.fault = func(op string) error {
+		if op == "verify" {
+			t.Error("the file is verified")
+		}
+		return nil
+	}
+	logWrite(t, f, "first")
+	for range 5 {
+		f.checked = time.Now().Add(time.Hour)
+		logWrite(t, f, "unchecked")
+		if f.mark.appendEnded.IsZero() {
+			t.Error("the append is checked")
+		}
+		if err := f.Intact(); err != nil || f.timeChanges != 0 {
+			t.Errorf("%v, %d changes of the time", err, f.timeChanges)
+		}
+		if err := writeLater(f, logged("checked")); err != nil || !f.mark.appendEnded.IsZero() || f.timeChanges != 0 {
+			t.Errorf("%v, or unchecked", err)
+		}
+	}
+	if want := "first" + strings.Repeat("uncheckedchecked", 5); journals(t, path) != want {
+		t.Errorf("the file has %q", journals(t, path))
 	}
 }
 
@@ -736,7 +775,7 @@ func TestAppendWithoutMark(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Write(logged("second")); !errors.Is(err, os.ErrNotExist) || f.Suspect() == nil {
+	if err := writeLater(f, logged("second")); !errors.Is(err, os.ErrNotExist) || f.Suspect() == nil {
 		t.Errorf("without a file: %v", err)
 	}
 }
@@ -756,7 +795,7 @@ func TestFewerBlocks(t *testing.T) {
 		logWrite(t, f, "first")
 		for n := range 2 * maxTimeChanges {
 			f.mark.blocks += 1 << 20
-			if _, err := f.Write(c()); err != nil || f.blockChanges != min(n+1, maxTimeChanges) {
+			if err := writeLater(f, c()); err != nil || f.blockChanges != min(n+1, maxTimeChanges) {
 				t.Errorf("%s: %v after %d verifications, in write %d", op, err, f.blockChanges, n)
 			}
 		}
@@ -782,7 +821,7 @@ func TestFewerBlocks(t *testing.T) {
 			}
 			return errors.Join(err, other.Close())
 		}
-		if _, err := f.Write(c()); !errors.Is(err, ErrChanged) || f.Suspect() == nil {
+		if err := writeLater(f, c()); !errors.Is(err, ErrChanged) || f.Suspect() == nil {
 			t.Errorf("%s: a record has changed meanwhile: %v", op, err)
 		}
 	}
