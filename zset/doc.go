@@ -63,8 +63,8 @@
 // only pointers to leaves, pages and chunks. Each file gives its invariants, and the
 // rejected alternatives with their measurements.
 //
-// A member that a set returns is an ordinary string and stays valid, because member
-// bytes are never overwritten. It shares memory with the set, so a retained string
+// A member that a set returns is an ordinary string and stays valid, because the bytes of a
+// member that was returned are never overwritten. It shares memory with the set, so a retained string
 // retains its buffer: the whole packed set, at most 12 KB, or one chunk of an
 // indexed set, usually 64 KB or less. A program that retains few members out of
 // many should retain strings.Clone of them.

@@ -80,6 +80,17 @@ func (in *Internal) Grow(n, size int, scores []float64) {
 	}
 }
 
+// Reuse allows the set to overwrite removed members, as long as it is small and has returned no
+// string since its buffer was made. It is for a set that is read, like written, with exclusive
+// access only, for reads then note that they return strings. It has no effect on an empty set, and
+// ends with a clone, which others may read: so it is called after additions. O(1).
+func (in *Internal) Reuse() {
+	if f, _ := in.Set().packed(); f != nil && f.size&(packedShared|packedReuse) == 0 {
+		f.size |= packedReuse
+		f.live |= packedExposed // before, reads did not note it
+	}
+}
+
 // SetMark sets or clears a mark, whose meaning is the caller's. The mark stays until
 // the set is empty, and clones inherit it. An empty set takes none. O(1); the mark takes
 // no memory.

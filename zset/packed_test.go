@@ -480,3 +480,140 @@ func TestPackedWidth(t *testing.T) {
 		}
 	}
 }
+
+// TestReuse changes sets at random that may overwrite removed members, and checks that no string
+// that they have returned changes, nor a clone, and that the sets agree with a model.
+func TestReuse(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		s, model := new(Set), map[string]float64{}
+		type kept struct{ alias, text string }
+		var strs []kept
+		keep := func(member string, _ float64) bool {
+			strs = append(strs, kept{member, strings.Clone(member)})
+			return r.IntN(8) > 0
+		}
+		var clones []*Set
+		var contents [][]Element
+		name := func() string {
+			n := r.IntN(60)
+			return strings.Repeat(string(rune('a'+n%26)), 1+n%9) + fmt.Sprint(n)
+		}
+		for range 600 {
+			switch r.IntN(20) {
+			case 0:
+				s.ascend(0, s.Len(), keep)
+			case 1:
+				s.descend(0, s.Len(), keep)
+			case 2:
+				if e, ok := s.At(r.IntN(60)); ok {
+					keep(e.Member, 0)
+				}
+			case 3:
+				clones = append(clones, s.Clone())
+				contents = append(contents, elementsOf(s))
+			case 4:
+				if lo := r.IntN(s.Len() + 1); lo < s.Len() {
+					hi := lo + 1 + r.IntN(s.Len()-lo)
+					for _, e := range elementsOf(s)[lo:hi] {
+						delete(model, e.Member)
+					}
+					s.removeRange(lo, hi)
+				}
+			case 5:
+				s.Internal().Grow(5, 40, []float64{1})
+			case 6, 7, 8, 9, 10, 11:
+				member := name()
+				_, there := model[member]
+				if _, ok := s.Remove(member); ok != there {
+					t.Fatalf("seed %d: %q is removed: %v", seed, member, ok)
+				}
+				delete(model, member)
+			default:
+				member, score := name(), float64(r.IntN(5))
+				if r.IntN(50) == 0 {
+					score += 0.5
+				}
+				s.Add(member, score)
+				s.Internal().Reuse()
+				model[member] = score
+			}
+			if err := s.Check(); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			if s.Len() != len(model) {
+				t.Fatalf("seed %d: %d elements, want %d", seed, s.Len(), len(model))
+			}
+		}
+		for member, score := range model {
+			if got, ok := s.Score(member); !ok || got != score {
+				t.Fatalf("seed %d: %q has %v, %v, want %v", seed, member, got, ok, score)
+			}
+		}
+		for _, k := range strs {
+			if k.alias != k.text {
+				t.Fatalf("seed %d: %q has become %q", seed, k.text, k.alias)
+			}
+		}
+		for i, c := range clones {
+			if got := elementsOf(c); !slices.Equal(got, contents[i]) || c.Check() != nil {
+				t.Fatalf("seed %d: a clone has %v, had %v; %v", seed, got, contents[i], c.Check())
+			}
+		}
+	}
+}
+
+// elementsOf returns copies of the elements of a packed set, which does not note it.
+func elementsOf(s *Set) (all []Element) {
+	f, _ := s.packed()
+	for i := range f.len() {
+		all = append(all, Element{strings.Clone(f.member(i)), f.score(i)})
+	}
+	return all
+}
+
+// TestReuseAllocates checks that replacements of a tenth of a set's members allocate nothing if no
+// string was returned, and that members that were returned make it copy the buffer once.
+func TestReuseAllocates(t *testing.T) {
+	s := new(Set)
+	next := 0
+	members := make([]string, 4000)
+	for i := range members {
+		members[i] = fmt.Sprintf("member:%012d", i)
+	}
+	replace := func() {
+		s.Internal().Grow(10, 190, []float64{1})
+		for range 10 {
+			s.Add(members[next+100], float64(next))
+			s.Internal().Reuse()
+			s.Remove(members[next])
+			next++
+		}
+	}
+	for i, m := range members[:100] {
+		s.Add(m, float64(i))
+	}
+	for range 20 { // the first buffers are those from before Reuse
+		replace()
+	}
+	if n := testing.AllocsPerRun(30, replace); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+	for range s.All() {
+		break
+	}
+	was, _ := s.packed()
+	replace()
+	replace()
+	if now, _ := s.packed(); now == was || s.Check() != nil {
+		t.Errorf("the buffer is the same, or %v", s.Check())
+	}
+	if n := testing.AllocsPerRun(30, replace); n > 0 {
+		t.Errorf("%v allocations after the copy", n)
+	}
+	c := s.Clone()
+	c.Add("m", 1)
+	if f, _ := c.packed(); f.size&packedReuse != 0 {
+		t.Error("a clone may overwrite members that it has returned to other goroutines")
+	}
+}

@@ -402,6 +402,7 @@ func (s *Set) at(rank int) (Element, bool) {
 		return Element{}, false
 	}
 	if f, ok := s.packed(); ok {
+		f.expose()
 		return f.element(rank), true
 	}
 	return s.indexed().at(rank), true
@@ -426,6 +427,7 @@ func (s *Set) ascend(lo, hi int, yield func(string, float64) bool) {
 	if lo >= hi {
 		return
 	}
+	f.expose()
 	was := f.header()
 	size := f.bytes()
 	for i, offset := range f.offsets()[lo:hi] {
@@ -449,6 +451,7 @@ func (s *Set) descend(lo, hi int, yield func(string, float64) bool) {
 	if lo >= hi {
 		return
 	}
+	f.expose()
 	was := f.header()
 	size, offsets := f.bytes(), f.offsets()
 	for i := hi - 1; i >= lo; i-- {

@@ -49,8 +49,10 @@ func (l *Limits) storedScore(s *zset.Set, member []byte, score float64) float64 
 	return score
 }
 
-// added makes s a skiplist if its new member exceeds the limits of a listpack.
+// added makes s a skiplist if its new member exceeds the limits of a listpack. The lock of the
+// server guards reads of s, too, except those of clones.
 func (l *Limits) added(s *zset.Set, member []byte) {
+	s.Internal().Reuse()
 	if s.Len() > l.ZsetMaxListpackEntries || len(member) > l.ZsetMaxListpackValue {
 		MakeSkiplist(s)
 	}
