@@ -124,6 +124,16 @@ func TestHeapQuiet(t *testing.T) {
 	if unmapped != 2 {
 		t.Errorf("the program was unmapped %d times, not in each of two rests", unmapped)
 	}
+	for range 9 {
+		s.processor += h.interval / 10
+		looks(1, 0)
+	}
+	if unmapped != 2 || h.interval != workInterval {
+		t.Errorf("while it works without allocations: unmapped %d times, looks every %v", unmapped-2, h.interval)
+	}
+	if looks(3, 0); unmapped != 3 {
+		t.Errorf("after that the program was unmapped %d times", unmapped-2)
+	}
 	s.free = 60 * mega
 	looks(1, 0)
 	expect("when much was freed", 3)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // releaseProgram unmaps the pages of the program's file, as most of them have served the start or
@@ -45,4 +46,13 @@ func fileMappings(smaps []byte) (found []mapping) {
 		}
 	}
 	return found
+}
+
+// processorTime returns the time of processors that the process has used, 0 if it is unknown.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
