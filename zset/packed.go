@@ -114,6 +114,7 @@ func (f *packed) len() int {
 }
 
 func (f *packed) field(i int) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(f), i) }
+func (f *packed) buffer() []byte             { return unsafe.Slice((*byte)(unsafe.Pointer(f)), f.bytes()) }
 func (f *packed) bytes() int                 { return int(f.size>>packedShift) * 8 }
 func (f *packed) wide() bool                 { return f.live&packedWide != 0 }
 func (f *packed) liveBytes() int             { return int(f.live &^ (packedWide | packedExposed)) }
@@ -187,7 +188,7 @@ func (f *packed) needsWide() bool {
 
 // members returns the bytes of all members, including removed ones.
 func (f *packed) members() []byte {
-	return unsafe.Slice((*byte)(f.field(int(f.start))), f.bytes()-int(f.start))
+	return f.buffer()[f.start:]
 }
 
 func (f *packed) member(i int) string {
@@ -378,8 +379,7 @@ func (f *packed) writable(more, space int, wide bool) *packed {
 // compact overwrites the bytes of removed members by those of the others. No string may alias the
 // buffer. O(start) for each run of removed members.
 func (f *packed) compact() {
-	size, offsets := f.bytes(), f.offsets()[:f.n]
-	buffer := unsafe.Slice((*byte)(unsafe.Pointer(f)), size)
+	buffer, size, offsets := f.buffer(), f.bytes(), f.offsets()[:f.n]
 	for end := size; end > int(f.start); {
 		length := buffer[end-1]
 		if length&packedDead == 0 {

@@ -481,9 +481,9 @@ func TestPackedWidth(t *testing.T) {
 	}
 }
 
-// TestReuse changes sets at random that may overwrite removed members, and checks that no string
+// TestReuseModel changes sets at random that may overwrite removed members, and checks that no string
 // that they have returned changes, nor a clone, and that the sets agree with a model.
-func TestReuse(t *testing.T) {
+func TestReuseModel(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		s, model := new(Set), map[string]float64{}
