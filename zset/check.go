@@ -51,6 +51,15 @@ func (f *packed) check() error {
 		}
 		live += len(e.Member) + 1
 	}
+	for end := size; end > int(f.start); {
+		length := f.buffer()[end-1]
+		if dead := length&packedDead != 0; dead == taken[end-1] {
+			return fmt.Errorf("packed: the member that ends at byte %d is removed: %v", end-1, dead)
+		}
+		if end -= 1 + int(length&^packedDead); end < int(f.start) {
+			return fmt.Errorf("packed: a member begins before byte %d", f.start)
+		}
+	}
 	if live != f.liveBytes() {
 		return fmt.Errorf("packed: %d live member bytes, counted %d", live, f.liveBytes())
 	}

@@ -47,7 +47,8 @@ import (
 // Invariants (packed.check): n <= capacity; n is not 0, except after Set.Grow; elements
 // are in strictly ascending order; no score is NaN; no member exceeds packedMemberMax;
 // find returns the rank of each member; member regions do not overlap and start at or
-// above start; liveBytes is their total size.
+// above start; liveBytes is their total size. From start to the end there is one member after
+// the other, and those that were removed have packedDead.
 const (
 	packedMax       = 128
 	packedMemberMax = 64 // as in Redis; copying longer members is too expensive
@@ -207,6 +208,14 @@ func (f *packed) element(i int) Element { return Element{f.member(i), f.score(i)
 // garbage returns the number of bytes of removed members.
 func (f *packed) garbage() int { return f.bytes() - int(f.start) - f.liveBytes() }
 
+// reusable returns the number of bytes of removed members that no string can alias.
+func (f *packed) reusable() int {
+	if f.size&packedReuse == 0 || f.live&packedExposed != 0 {
+		return 0
+	}
+	return f.garbage()
+}
+
 // free returns the number of unused bytes between tags and members.
 func (f *packed) free() int { return int(f.start) - packedHeader - f.perElement()*int(f.capacity) }
 
@@ -358,11 +367,10 @@ func (f *packed) writable(more, space int, wide bool) *packed {
 	}
 	n := int(f.n) + more
 	arrays := f.perElement() * max(0, n-int(f.capacity))
-	needed := space + arrays
-	if f.size&(packedShared|packedReuse) == packedReuse && f.live&packedExposed == 0 && f.free() < needed && needed <= f.free()+f.garbage() {
-		f.compact()
-	}
-	if f.size&packedShared == 0 && (f.wide() || !wide) && f.free() >= needed {
+	if needed := space + arrays; f.size&packedShared == 0 && (f.wide() || !wide) && needed <= f.free()+f.reusable() {
+		if f.free() < needed {
+			f.compact()
+		}
 		if arrays > 0 {
 			f.growArrays(n, space)
 		}
@@ -377,7 +385,7 @@ func (f *packed) writable(more, space int, wide bool) *packed {
 }
 
 // compact overwrites the bytes of removed members by those of the others. No string may alias the
-// buffer. O(start) for each run of removed members.
+// buffer, and it must not be shared. O(bytes) for each run of removed members.
 func (f *packed) compact() {
 	buffer, size, offsets := f.buffer(), f.bytes(), f.offsets()[:f.n]
 	for end := size; end > int(f.start); {
