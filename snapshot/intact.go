@@ -23,8 +23,11 @@ import (
 // page cache, some 10 µs beside the two fdatasync of a commit. If only the time
 // differs the whole file is verified, for some programs set times and change
 // nothing. (A write in the middle of the file within the same tick of the kernel's
-// clock as the previous commit, some milliseconds, is not detected.) An append to the log compares
-// identity, size and time, unless one of the last checkInterval has.
+// clock as the previous commit, some milliseconds, is not detected.)
+//
+// An append to the log compares identity, size and time, unless another has within
+// checkInterval. If another program writes to the file between two appends of one
+// interval, the second append sets the time again, and only the other signs show it.
 //
 // A file that is truncated during a transaction may have its size again when that
 // ends, with holes in place of pages: so a size or a number of blocks that is less

@@ -54,10 +54,9 @@ import (
 // memory of UNLINK and FLUSHALL is collected without waiting for idleness
 // (engine/lazyfree.go), and returned with it.
 //
-// Commands that allocate nothing, such as GET, look like idleness there, and are none for the pages
-// of the program: these are unmapped (releaseProgram) when the process has hardly used the
-// processor, after it has. An idle process takes 7 MB in place of 17, and the first command after it
-// some 0.1 ms more.
+// The pages of the program are unmapped (releaseProgram) in the same rest, once the process uses
+// hardly any CPU time: commands may work without allocations. An idle process takes 7 MB in place
+// of 17, and the first command after it some 0.1 ms more.
 //
 // The cost: between two collections the process may hold half more than its data; the
 // system maps pages again when the heap grows again, about a fifth of a microsecond for
@@ -93,8 +92,8 @@ type heap struct {
 	interval   time.Duration // between checks
 	allocated  uint64        // total bytes, at the last check
 	idleChecks int           // number of consecutive idle checks
-	processor  time.Duration // that the process has used, at the last check
-	worked     bool          // since the pages of the program were unmapped
+	processor  time.Duration // CPU time of the process, at the last check
+	worked     bool          // the process has worked since the pages of the program were unmapped
 
 	// The last return of memory to the system.
 	trimmed uint64 // total bytes allocated by then
@@ -113,7 +112,7 @@ const (
 	checkInterval           = 250 * time.Millisecond
 	longestInterval         = 16 * time.Second
 	workInterval            = time.Second // the longest one while the process works without allocations
-	workShare               = 20          // one part in so many of a processor's time is work
+	workShare               = 20          // one part in so many of a core's time is work
 	busyRate                = 32 << 10    // bytes allocated between two checks: a server that a collection slows down is not idle
 	restAfterTrim           = 50          // times the duration of the trim
 )
@@ -252,7 +251,7 @@ func (h *heap) setGoal(s heapState) {
 }
 
 // checkIdle returns memory to the system if the server was idle in two consecutive
-// checks.
+// checks, and unmaps the program if it does not work.
 func (h *heap) checkIdle(s heapState, now time.Time) {
 	fresh, works := s.allocated-h.allocated, s.processor-h.processor > h.interval/workShare
 	h.allocated, h.processor = s.allocated, s.processor
@@ -291,14 +290,14 @@ func (h *heap) worthWhile(s heapState, used int64, now time.Time) bool {
 
 // heapState is the runtime's statistics.
 type heapState struct {
-	automatic       uint64  // collections that the runtime began itself
-	collector, user float64 // seconds of CPU, at the end of the last collection
-	allocated       uint64  // total bytes
-	live            uint64  // live bytes after the last collection
-	roots           uint64  // bytes outside the heap that collections scan
-	objects         uint64  // bytes in use, or garbage
-	free            uint64  // free bytes that the heap keeps
-	processor       time.Duration
+	automatic       uint64        // collections that the runtime began itself
+	collector, user float64       // seconds of CPU, at the end of the last collection
+	allocated       uint64        // total bytes
+	live            uint64        // live bytes after the last collection
+	roots           uint64        // bytes outside the heap that collections scan
+	objects         uint64        // bytes in use, or garbage
+	free            uint64        // free bytes that the heap keeps
+	processor       time.Duration // CPU time of the process
 }
 
 func readHeapState() heapState {

@@ -48,7 +48,7 @@ func fileMappings(smaps []byte) (found []mapping) {
 	return found
 }
 
-// processorTime returns the time of processors that the process has used, 0 if it is unknown.
+// processorTime returns the CPU time of the process, 0 if it is unknown.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

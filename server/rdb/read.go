@@ -73,7 +73,9 @@ type input struct {
 	file  *bufio.Reader
 	chunk []byte // a copy of the bytes that file has buffered, which ends with rest
 
-	memory, before, spare []byte // of chunk; of the one before it, if it began in this record; and for the next
+	memory []byte // of chunk
+	before []byte // memory of the chunk before it, to which the value being read may refer; or nil
+	spare  []byte // memory for the next chunk, or nil
 
 	crc   *crcTables
 	sum   uint64 // of the file up to chunk
