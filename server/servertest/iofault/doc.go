@@ -1,6 +1,6 @@
-// Package iofault is for tests. [Run] runs an operation in a thread in which one system call
-// about files fails, as it does when a disk is full or broken. So a test can have each call of
-// an operation fail, one after the other, and the tested code needs no hook for it.
+// Package iofault is for tests. [Each] runs an operation in threads in which one system call about
+// files fails, as it does when a disk is full or broken: each call of the operation, one after the
+// other. The tested code needs no hook for it.
 //
 // The kernel asks the test about each call of the thread (seccomp_unotify(2)). That exists on
 // Linux from version 5.19; elsewhere the tests are skipped, and under the race detector, which
@@ -10,7 +10,7 @@ package iofault
 
 import "strings"
 
-// Changes reports whether a call that Run has returned writes, makes durable or renames: an
+// Changes reports whether a call that Each has reported writes, makes durable or renames: an
 // operation cannot succeed without it.
 func Changes(call string) bool {
 	name, _, _ := strings.Cut(call, " ")

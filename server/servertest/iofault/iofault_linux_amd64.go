@@ -51,10 +51,18 @@ func calls() map[int32]string {
 	}
 }
 
-// Run runs do in a thread of its own, in which call number n about files, from 0, fails with
-// errno; n < 0 is none. It returns the calls, each with the base name of its file if that is
-// known. A close that fails has closed the file, as in Linux. do must not end the test.
-func Run(t testing.TB, n int, errno syscall.Errno, do func()) (made []string) {
+// fault is the call that fails: of those with this name, number nth from 0. It is none if the name
+// is empty. Another number of calls with other names does not change it: how often a goroutine
+// reads an eventfd, for example, depends on the time at which what it waits for ends.
+type fault struct {
+	name string
+	nth  int
+}
+
+// run runs do in a thread of its own, in which a call about files fails with errno. It returns
+// the calls, each with the base name of its file if that is known, and the one that has failed. A
+// close that fails has closed the file, as in Linux. do must not end the test.
+func run(t testing.TB, fails fault, errno syscall.Errno, do func()) (made []string, failed string) {
 	t.Helper()
 	if file, err := os.Open(os.DevNull); err == nil { // the runtime has its eventfd from now on
 		file.Close()
@@ -82,15 +90,15 @@ func Run(t testing.TB, n int, errno syscall.Errno, do func()) (made []string) {
 	if err := <-listener; err != nil {
 		t.Skip("no system call can be made to fail here:", err)
 	}
-	made, err := decide(fd, n, errno)
+	made, failed, err := decide(fd, fails, errno)
 	unix.Close(int(fd))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if panicked := <-ended; panicked != nil {
-		t.Fatalf("call %d of %q fails: %v", n, made, panicked)
+		t.Fatalf("%q of %q fails: %v", failed, made, panicked)
 	}
-	return made
+	return made, failed
 }
 
 // Each runs an operation without a fault, and then with each of its calls failing; of very
@@ -100,15 +108,19 @@ func Each(t testing.TB, errno syscall.Errno, prepare func() (do func(), check fu
 	t.Helper()
 	const some = 4
 	do, check := prepare()
-	made := Run(t, -1, errno, do)
+	made, _ := run(t, fault{}, errno, do)
 	check("")
+	count := map[string]int{}
 	for n, call := range made {
+		name, _, _ := strings.Cut(call, " ")
+		fails := fault{name, count[name]}
+		count[name]++
 		if n >= some && n < len(made)-some && !slices.ContainsFunc(made[n-some:n+some+1], func(c string) bool { return c != call }) {
 			continue
 		}
 		do, check := prepare()
-		made := Run(t, n, errno, do)
-		check(append(made, make([]string, n+1)...)[n]) // it may make fewer calls than the first time
+		_, failed := run(t, fails, errno, do)
+		check(failed) // "" if it has made fewer calls than the first time
 	}
 }
 
@@ -185,20 +197,21 @@ func install(program []unix.SockFilter) (fd uintptr, err error) {
 }
 
 // decide answers the questions of a thread until it makes no more calls.
-func decide(fd uintptr, n int, errno syscall.Errno) (made []string, err error) {
+func decide(fd uintptr, fails fault, errno syscall.Errno) (made []string, failed string, err error) {
 	names := calls()
 	for {
 		q := &question{}
 		if _, _, e := unix.Syscall(unix.SYS_IOCTL, fd, unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(q))); e == unix.EINTR || e == unix.ENOENT {
 			continue // the call was interrupted, and is repeated
 		} else if e != 0 {
-			return nil, e
+			return nil, "", e
 		}
 		a := &answer{id: q.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 		last := q.call == unix.SYS_FLOCK && int32(q.words[0]) == -1
 		call := strings.TrimSpace(names[q.call] + " " + fileOf(q))
 		ours := last || strings.HasSuffix(call, " testlog.txt") // in which go test has what a test opens
-		if len(made) == n && !ours {
+		now := !ours && failed == "" && names[q.call] == fails.name && fails.nth == 0
+		if now {
 			if q.call == unix.SYS_CLOSE {
 				unix.Close(int(q.words[0]))
 			}
@@ -207,13 +220,18 @@ func decide(fd uintptr, n int, errno syscall.Errno) (made []string, err error) {
 		_, _, e := unix.Syscall(unix.SYS_IOCTL, fd, unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(a)))
 		switch {
 		case last:
-			return made, nil
+			return made, failed, nil
 		case e == unix.ENOENT: // as above
 			continue
 		case e != 0:
-			return nil, errors.Join(e, errors.New("a system call has no answer"))
+			return nil, "", errors.Join(e, errors.New("a system call has no answer"))
 		case !ours:
 			made = append(made, call)
+			if now {
+				failed = call
+			} else if names[q.call] == fails.name {
+				fails.nth--
+			}
 		}
 	}
 }

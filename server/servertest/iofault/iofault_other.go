@@ -7,12 +7,6 @@ import (
 	"testing"
 )
 
-// Run skips the test.
-func Run(t testing.TB, n int, errno syscall.Errno, do func()) (made []string) {
-	t.Skip("no system call can be made to fail here")
-	return nil
-}
-
 // Each skips the test.
 func Each(t testing.TB, errno syscall.Errno, prepare func() (do func(), check func(failed string))) {
 	t.Skip("no system call can be made to fail here")

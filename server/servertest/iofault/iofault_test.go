@@ -35,3 +35,24 @@ func TestEach(t *testing.T) {
 		t.Errorf("in another thread: %v", err)
 	}
 }
+
+// TestEachWithOtherCalls has each call of a function fail once that makes a call less from the second
+// time on: the others are the same.
+func TestEachWithOtherCalls(t *testing.T) {
+	var calls []string
+	first := true
+	iofault.Each(t, syscall.EIO, func() (func(), func(string)) {
+		path := filepath.Join(t.TempDir(), "file")
+		do := func() {
+			if first {
+				os.Mkdir(path+"s", 0o700)
+			}
+			first = false
+			os.WriteFile(path, []byte("content"), 0o600)
+		}
+		return do, func(failed string) { calls = append(calls, failed) }
+	})
+	if got, want := strings.Join(calls, ", "), ", , openat file, write file, close file"; got != want {
+		t.Errorf("calls: %s; want %s", got, want)
+	}
+}
