@@ -61,7 +61,7 @@ func (l *loop) useAlarm(create func() (fd int, err error)) {
 		return
 	}
 	l.alarm = a
-	l.t.engine.UseAlarm(a)
+	l.t.engine.Attempt(func() { l.t.engine.UseAlarm(a) })
 }
 
 // fire runs what the timer was set for.

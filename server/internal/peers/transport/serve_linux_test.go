@@ -1,9 +1,13 @@
 package transport
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zsetd/zsetd/server/internal/engine"
 	"github.com/zsetd/zsetd/server/servertest/wait"
@@ -48,5 +52,37 @@ func TestLastWrite(t *testing.T) {
 				c.ends()
 			})
 		}
+	}
+}
+
+// TestServeAfterPanic has the lock break while the first client is accepted: its connection is closed.
+func TestServeAfterPanic(t *testing.T) {
+	tr := newTransport(t, engine.Options{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.mu.Lock()
+	tr.engine.Attempt(func() { panic("BUG: a test") })
+	func() {
+		defer tr.mu.Unlock()
+		tr.engine.Attempt(func() { tr.serveSocket(server) })
+	}()
+	client.SetDeadline(time.Now().Add(time.Minute))
+	if n, err := client.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	if _, is := errors.AsType[*engine.PanicError](tr.Close()); !is {
+		t.Error("the server has not panicked")
 	}
 }
