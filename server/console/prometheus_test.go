@@ -88,7 +88,7 @@ func TestPrometheus(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^ +expr: (.*)$`).FindAllStringSubmatch(string(rules), -1) {
 		expressions = append(expressions, m[1])
 	}
-	if len(expressions) != 6 {
+	if len(expressions) != 7 {
 		t.Errorf("%d rules", len(expressions))
 	}
 	uses("rules.yml", expressions)
