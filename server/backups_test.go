@@ -3,6 +3,7 @@ package server_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -231,15 +232,23 @@ func TestBackupsApart(t *testing.T) {
 	}
 }
 
-// A server that stops ends its backup, and a hook that hangs.
+// A server that stops ends its backup, and a hook that hangs with a program of its own: both hold the end of a pipe.
 func TestBackupStops(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("needs a shell")
 	}
 	dir := t.TempDir()
-	hook, begun := filepath.Join(dir, "hook"), filepath.Join(dir, "begun")
-	if err := os.WriteFile(hook, []byte("#!/bin/sh\ntouch "+begun+"\nexec sleep 3600\n"), 0o700); err != nil {
+	hook, begun, pipe := filepath.Join(dir, "hook"), filepath.Join(dir, "begun"), filepath.Join(dir, "pipe")
+	if out, err := exec.Command("mkfifo", pipe).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := os.ReadFile(pipe)
+		ended <- err
+	}()
+	if err := os.WriteFile(hook, []byte("#!/bin/sh\nexec 3>"+pipe+"\ntouch "+begun+"\nsleep 3600\necho late\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	backups := filepath.Join(dir, "backups")
@@ -254,6 +263,14 @@ func TestBackupStops(t *testing.T) {
 		}
 	case <-time.After(time.Minute):
 		t.Fatal("Close waits for the hook")
+	}
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the hook, or what it has started, still runs")
 	}
 	if got := files(t, backups); len(got) != 2 || !strings.HasSuffix(got[0], "Z.db") || got[1] != got[0]+".unsent" {
 		t.Errorf("the backups are %v", got)

@@ -236,6 +236,7 @@ func (j *backupJob) send(ctx context.Context) error {
 	defer cancel()
 	var out clipped
 	cmd := program.CommandContext(limit, j.hook, path)
+	killsGroup(cmd)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = time.Second // for programs that it has left behind
 	if err := cmd.Run(); err != nil && !errors.Is(err, program.ErrWaitDelay) {
