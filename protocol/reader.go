@@ -377,60 +377,12 @@ func (r *Reader) Next(dst [][]byte) (args [][]byte, ok bool, err error) {
 			}
 			return args, true, nil
 		}
-		n, ok := r.parseLength('*')
-		if !ok {
+		if !r.parseCount() {
 			return dst, false, r.errOrNil()
 		}
-		switch {
-		case n > int64(orDefault(r.Limits.MaxArgs, defaultMaxArgs)):
-			return dst, false, r.fail(errMultibulk)
-		case n > unauthenticatedArgs && r.Limits.Unauthenticated:
-			return dst, false, r.fail(errUnauthenticatedMultibulk)
-		case n > 0:
-			r.remaining, r.bulkLen = int(n), -1
-			if cap(r.spans) == 0 {
-				r.spans = make([]span, 0, min(max(r.remaining, 8), maxIdleArgs))
-			}
-		}
 	}
-	for r.remaining > 0 {
-		if r.bulkLen < 0 {
-			n, ok := r.parseLength('$')
-			if !ok {
-				return dst, false, r.errOrNil()
-			}
-			switch {
-			case n < 0, n > int64(min(orDefault(r.Limits.MaxBulk, defaultMaxBulk), math.MaxInt-2)):
-				return dst, false, r.fail(errBulk)
-			case n > unauthenticatedBulk && r.Limits.Unauthenticated:
-				return dst, false, r.fail(errUnauthenticatedBulk)
-			}
-			r.bulkLen = int(n)
-		}
-		n := r.bulkLen
-		switch {
-		case r.large != nil:
-			if len(r.large) < n+2 {
-				return dst, false, nil
-			}
-			if r.finishLarge(); r.err != nil {
-				return dst, false, r.err
-			}
-			continue
-		case r.end-r.pos < n+2:
-			if n >= minLarge {
-				r.startLarge()
-			}
-			return dst, false, nil
-		case !r.endsBulk(r.buf[r.pos+n:]):
-			return dst, false, r.fail(errLineEnd)
-		default:
-			r.spans = append(r.spans, span{r.pos, n})
-			r.pos += n + 2
-			r.scan = r.pos
-		}
-		r.remaining--
-		r.bulkLen = -1
+	if !r.parseBulks() {
+		return dst, false, r.errOrNil()
 	}
 	if len(r.args) > 0 {
 		dst = append(dst, r.args...)
@@ -441,6 +393,80 @@ func (r *Reader) Next(dst [][]byte) (args [][]byte, ok bool, err error) {
 	dst = appendSpans(dst, r.buf, r.spans)
 	r.spans = r.spans[:0]
 	return dst, true, nil
+}
+
+// parseCount parses the number of arguments of a command. It returns false if that is incomplete,
+// or not valid.
+func (r *Reader) parseCount() bool {
+	n, ok := r.parseLength('*')
+	switch {
+	case !ok:
+		return false
+	case n > int64(orDefault(r.Limits.MaxArgs, defaultMaxArgs)):
+		r.fail(errMultibulk)
+		return false
+	case n > unauthenticatedArgs && r.Limits.Unauthenticated:
+		r.fail(errUnauthenticatedMultibulk)
+		return false
+	case n > 0:
+		r.remaining, r.bulkLen = int(n), -1
+		if cap(r.spans) == 0 {
+			r.spans = make([]span, 0, min(max(r.remaining, 8), maxIdleArgs))
+		}
+	}
+	return true
+}
+
+// parseBulks parses the remaining arguments of a command. It returns false if one is incomplete, or
+// not valid.
+func (r *Reader) parseBulks() bool {
+	for r.remaining > 0 {
+		if r.bulkLen < 0 && !r.parseBulkLength() {
+			return false
+		}
+		n := r.bulkLen
+		switch {
+		case r.large != nil:
+			if len(r.large) < n+2 {
+				return false
+			}
+			if r.finishLarge(); r.err != nil {
+				return false
+			}
+			continue
+		case r.end-r.pos < n+2:
+			if n >= minLarge {
+				r.startLarge()
+			}
+			return false
+		case !r.endsBulk(r.buf[r.pos+n:]):
+			r.fail(errLineEnd)
+			return false
+		}
+		r.spans = append(r.spans, span{r.pos, n})
+		r.pos += n + 2
+		r.scan = r.pos
+		r.remaining--
+		r.bulkLen = -1
+	}
+	return true
+}
+
+// parseBulkLength parses the length of an argument, as parseCount the number of arguments.
+func (r *Reader) parseBulkLength() bool {
+	n, ok := r.parseLength('$')
+	switch {
+	case !ok:
+		return false
+	case n < 0, n > int64(min(orDefault(r.Limits.MaxBulk, defaultMaxBulk), math.MaxInt-2)):
+		r.fail(errBulk)
+		return false
+	case n > unauthenticatedBulk && r.Limits.Unauthenticated:
+		r.fail(errUnauthenticatedBulk)
+		return false
+	}
+	r.bulkLen = int(n)
+	return true
 }
 
 // endsBulk reports whether two bytes may end a bulk string: any may, as in Redis, unless
@@ -524,11 +550,10 @@ const (
 
 // fail stores the error, which is permanent, and drops all buffered bytes.
 // Arguments that Next returned stay valid.
-func (r *Reader) fail(text string) error {
+func (r *Reader) fail(text string) {
 	r.err = &Error{text}
 	r.pos, r.scan = r.end, r.end
 	r.remaining, r.large, r.args, r.spans, r.pinned, r.retained = 0, nil, nil, nil, false, 0
-	return r.err
 }
 
 // errOrNil returns err as an error interface, nil if there is none.
