@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"time"
@@ -45,6 +46,17 @@ type Transport interface {
 // MaxClients returns the parameter maxclients. It may be called without the lock, as
 // may KeepAlive and RefusesRemote.
 func (srv *Engine) MaxClients() int { return srv.limits.Load().maxclients }
+
+// Ports returns the ports for clients without TLS and with it, 0 for none: those of the latest
+// listeners, as a program may serve elsewhere than its configuration says, or of the configuration
+// before there are any. The lock is held.
+func (srv *Engine) Ports() (plain, secure int64) {
+	plain, secure = srv.Config.Port, srv.Config.TLSPort
+	if served := srv.Transports.TCPPort.Load(); plain != 0 && served != 0 {
+		plain = served
+	}
+	return plain, cmp.Or(srv.Transports.TLSServed.Load(), secure)
+}
 
 // KeepAlive returns the parameter tcp-keepalive; 0 disables keepalive.
 func (srv *Engine) KeepAlive() time.Duration {

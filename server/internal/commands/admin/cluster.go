@@ -333,18 +333,12 @@ func nodes(srv *engine.Engine) []node {
 func thisNode(srv *engine.Engine) node {
 	c := &srv.Config
 	n := node{slots: ranges(srv.Cluster), id: srv.Cluster.ID, ip: c.ClusterAnnounceIP, hostname: c.ClusterHostname, port: c.ClusterAnnouncePort, busPort: c.ClusterAnnounceBusPort}
-	port := c.Port
-	if served := srv.Transports.TCPPort.Load(); port != 0 && served != 0 {
-		port = served // a program may serve elsewhere than its configuration says
-	}
+	port, tlsPort := srv.Ports()
 	if n.port == 0 {
 		n.port = port
 	}
 	if n.tlsPort = c.ClusterAnnounceTLSPort; n.tlsPort == 0 {
-		n.tlsPort = c.TLSPort
-		if served := srv.Transports.TLSServed.Load(); served != 0 {
-			n.tlsPort = served
-		}
+		n.tlsPort = tlsPort
 	}
 	if n.busPort == 0 {
 		if n.busPort = c.ClusterPort; n.busPort == 0 {

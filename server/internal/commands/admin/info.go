@@ -99,11 +99,8 @@ func infoServer(srv *engine.Engine, t *metrics.Text) {
 	t.Int("process_id", int64(os.Getpid()))
 	t.Field("process_supervised", supervisor(srv))
 	t.Field("run_id", srv.Identity.RunID)
-	port := srv.Config.Port
-	if port == 0 {
-		port = srv.Config.TLSPort
-	}
-	t.Int("tcp_port", port)
+	port, tlsPort := srv.Ports()
+	t.Int("tcp_port", cmp.Or(port, tlsPort))
 	t.Int("server_time_usec", srv.Turn.At.UnixMicro())
 	uptime := int64(srv.Turn.At.Sub(srv.Identity.Start).Seconds())
 	t.Int("uptime_in_seconds", uptime)
@@ -129,14 +126,14 @@ func infoServer(srv *engine.Engine, t *metrics.Text) {
 	for addr := range strings.FieldsSeq(srv.Config.Bind) {
 		where += ",bind=" + addr
 	}
-	if srv.Config.Port != 0 {
-		listener("tcp", where+",port="+strconv.FormatInt(srv.Config.Port, 10))
+	if port != 0 {
+		listener("tcp", where+",port="+strconv.FormatInt(port, 10))
 	}
 	if srv.Config.Unixsocket != "" {
 		listener("unix", ",bind="+srv.Config.Unixsocket)
 	}
-	if srv.Config.TLSPort != 0 {
-		listener("tls", where+",port="+strconv.FormatInt(srv.Config.TLSPort, 10))
+	if tlsPort != 0 {
+		listener("tls", where+",port="+strconv.FormatInt(tlsPort, 10))
 	}
 }
 
