@@ -47,14 +47,16 @@ func (db *DB) Pin(e *Entry) *Pinned {
 // pin is Pin for large values. It returns nil for small ones.
 func pin(e *Entry) *Pinned {
 	v := e.Value()
-	if !large(v) {
+	bytes := bytesIn(v)
+	if !large(v, bytes) {
 		return nil
 	}
-	return &Pinned{key: e.Key(), value: Clone(v), deadline: e.Deadline(), bytes: bytesIn(v)}
+	return &Pinned{key: e.Key(), value: Clone(v), deadline: e.Deadline(), bytes: bytes}
 }
 
-// large reports whether a value takes too long to be serialized under the server's lock.
-func large(v any) bool { return sizeOf(v) > pinAt || bytesIn(v) > pinBytes }
+// large reports whether a value takes too long to be serialized under the server's lock. bytes is
+// bytesIn of it.
+func large(v any, bytes int) bool { return bytes > pinBytes || sizeOf(v) > pinAt }
 
 // bytesIn returns the length of a string, or estimates the memory of another value.
 func bytesIn(v any) int {

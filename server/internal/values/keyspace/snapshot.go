@@ -223,7 +223,7 @@ func current(db int, e *Entry) (k SnapshotKey, bytes int) {
 		return k, 0
 	}
 	bytes = bytesIn(k.Value)
-	if large(k.Value) {
+	if large(k.Value, bytes) {
 		k.Value, k.Shared = Clone(k.Value), true
 	}
 	return k, bytes
