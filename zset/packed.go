@@ -83,9 +83,10 @@ const (
 // packedDead is the bit of a length byte that says that the member was removed.
 const packedDead = 1 << 7
 
-// header returns the header as an integer. It differs after changes of the elements:
-// an addition decreases start, removals alone decrease n, and a move changes
-// packedMoves. Only a multiple of 4 moves leaves the header unchanged.
+// header returns the header as an integer. It differs after changes of the elements of a buffer
+// that is not compacted, as it is once a string was returned: an addition decreases start, removals
+// alone decrease n, and a move changes packedMoves. Only a multiple of 4 moves leaves the header
+// unchanged.
 func (f *packed) header() uint64 {
 	return uint64(f.start)<<32 | uint64(f.size&^(packedShared|packedMarked|packedReuse))<<16 | uint64(f.n)
 }

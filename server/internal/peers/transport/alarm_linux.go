@@ -53,7 +53,8 @@ func (a *alarm) set(d time.Duration) {
 }
 
 // useAlarm makes a loop keep the server's timer. If the system has no timer descriptors, or
-// none is left, the server keeps that of the runtime.
+// none is left, the server keeps that of the runtime. A server whose lock is broken needs no timer,
+// and CloseAfterPanic closes the loop.
 func (l *loop) useAlarm(create func() (fd int, err error)) {
 	a, err := newAlarm(l.epoll, create)
 	if err != nil {
