@@ -155,19 +155,25 @@ func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 func Bytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // Allocated returns the memory of an allocation of n bytes, rounded up to a size
-// class. Tiny allocations share a block.
+// class; above 2 KB it adds the average waste. Tiny allocations share a block.
 func Allocated(n int) int {
 	switch {
 	case n == 0:
 		return 0
 	case n <= 8:
 		return n + 2
+	case 16 < n && n <= 24:
+		return 24
 	case n <= 256:
 		return (n + 15) &^ 15
 	case n <= 512:
 		return (n + 31) &^ 31
-	case n <= 1024:
+	case n <= 768:
 		return (n + 63) &^ 63
+	case n <= 1536:
+		return (n + 127) &^ 127
+	case n <= 2048:
+		return (n + 255) &^ 255
 	case n <= 32<<10:
 		return n + n/16
 	}
