@@ -1,6 +1,9 @@
 package zset
 
-import "slices"
+import (
+	"slices"
+	"unsafe"
+)
 
 // Internal is a [Set] as the server of this module needs it: with members as byte slices, an
 // observer of changes, and control of memory and of the processor's cache. A program needs none
@@ -131,6 +134,27 @@ func (in *Internal) Weight() int {
 		size += d.Internal().Weight()
 	}
 	return size
+}
+
+// Block returns the address and the size in bytes of the memory of a packed set that shares it with
+// no clone, or 0 and 0 of another one. O(1).
+func (in *Internal) Block() (at uintptr, size int) {
+	s := in.Set()
+	f, _ := s.packed()
+	if f == nil || s.extended() != nil || f.size&packedShared != 0 {
+		return 0, 0
+	}
+	return uintptr(unsafe.Pointer(f)), f.bytes()
+}
+
+// Duplicate makes other, which must be empty, a copy of a set of which Block returns memory: with
+// memory of the same size, which no string aliases, and with all that Swap exchanges. O(size).
+func (in *Internal) Duplicate(other *Set) {
+	f, _ := in.Set().packed()
+	b := append([]byte(nil), f.buffer()...)
+	f = (*packed)(unsafe.Pointer(unsafe.SliceData(b)))
+	f.live &^= packedExposed
+	other.setPacked(f)
 }
 
 // Swap exchanges the elements, deadlines, marks and observers of two sets. O(1).

@@ -1,6 +1,7 @@
 package zset
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -615,5 +616,59 @@ func TestReuseAllocates(t *testing.T) {
 	c.Add("m", 1)
 	if f, _ := c.packed(); f.size&packedReuse != 0 {
 		t.Error("a clone may overwrite members that it has returned to other goroutines")
+	}
+}
+
+// TestDuplicate checks that a duplicate has all of a packed set, and memory of its own; and of which
+// sets there is none.
+func TestDuplicate(t *testing.T) {
+	var empty, wide, marked, large Set
+	wide.Add("a", 0.5)
+	wide.Add("b", -1)
+	for i := range 30 {
+		marked.Add(fmt.Sprint("member:", i), float64(i))
+	}
+	marked.Internal().SetMark(true)
+	marked.Internal().Reuse()
+	marked.RemoveRank(3, 6)
+	for i := range 200 {
+		large.Add(fmt.Sprint("member:", i), float64(i))
+	}
+	for name, s := range map[string]*Set{"wide": &wide, "marked": &marked} {
+		at, size := s.Internal().Block()
+		elements, mark := elementsOf(s), s.Internal().Marked()
+		var d Set
+		s.Internal().Duplicate(&d)
+		to, same := d.Internal().Block()
+		if at == 0 || size == 0 || to == at || same != size {
+			t.Errorf("%s: %d bytes at %x, and %d at %x", name, size, at, same, to)
+		}
+		d.Internal().Swap(s)
+		if d.Add("another", 7); !slices.Equal(elementsOf(s), elements) || s.Internal().Marked() != mark {
+			t.Errorf("%s: %v, want %v", name, elementsOf(s), elements)
+		}
+		for i := range 60 {
+			s.Add(fmt.Sprint("next:", i), float64(i))
+		}
+		for _, e := range elements { // the strings of the memory that was swapped
+			if score, ok := s.Score(e.Member); !ok || score != e.Score {
+				t.Errorf("%s: %q has %v, %v", name, e.Member, score, ok)
+			}
+		}
+		if err := errors.Join(s.Check(), d.Check()); err != nil {
+			t.Error(err)
+		}
+		c := s.Clone()
+		if at, size := s.Internal().Block(); at != 0 || size != 0 {
+			t.Errorf("%s: %d bytes at %x with a clone of %d", name, size, at, c.Len())
+		}
+	}
+	var timed Set
+	timed.Add("a", 1)
+	timed.SetDeadline("a", 5)
+	for name, s := range map[string]*Set{"empty": &empty, "large": &large, "with a deadline": &timed} {
+		if at, size := s.Internal().Block(); at != 0 || size != 0 {
+			t.Errorf("%s: %d bytes at %x", name, size, at)
+		}
 	}
 }
