@@ -52,6 +52,9 @@ func (c *client) command() {
 	if !c.undoing && c.keys == 0 && c.r.IntN(8) == 0 {
 		c.rollback()
 	}
+	if !c.undoing && c.r.IntN(1000) == 0 {
+		compactAll(c.ks, func() {})
+	}
 	c.now += int64(c.r.IntN(4))
 	c.ks.SetNow(c.now)
 	recorded, sequence := c.ks.Recorded(), c.ks.Sequence()

@@ -34,6 +34,9 @@
 // goes on changing: it copies a value before the first change. snapshot.go has the
 // algorithm.
 //
+// [Keyspace.Compact] moves keys and small values in the heap, so that pages with few of them
+// become free; compact.go has the algorithm.
+//
 // The package does not depend on networks, protocols or files. It has no locks: a
 // Keyspace needs exclusive access, which the server's lock provides.
 package keyspace

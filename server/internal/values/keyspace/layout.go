@@ -28,6 +28,27 @@ func (e *Entry) box() *boxed { return (*boxed)(unsafe.Pointer(e)) }
 // longKey returns the separate key of e, which must have the long-key layout.
 func (e *Entry) longKey() string { return (*longKeyEntry)(unsafe.Pointer(e)).key }
 
+// setLongKey replaces the separate key of e by an equal one.
+func (e *Entry) setLongKey(key string) { (*longKeyEntry)(unsafe.Pointer(e)).key = key }
+
+// duplicate returns a copy of e in other memory. A separate key, and what a boxed entry points to,
+// belong to both.
+func (e *Entry) duplicate() *Entry {
+	switch {
+	case e.packed():
+		return entryIn(append([]byte(nil), e.bytesAt(0, int(e.words)*8)...))
+	case e.flags&layoutBits == inlineKeyLayout:
+		n := newBoxed(e.Key())
+		*n.box() = *e.box()
+		return n
+	case e.kind() == isString:
+		s := *e.asString().box()
+		return &s.Entry
+	}
+	b := *(*longKeyEntry)(unsafe.Pointer(e))
+	return &b.Entry
+}
+
 // box returns s with its buffer. s must not be packed.
 func (s *String) box() *boxedString { return (*boxedString)(unsafe.Pointer(s)) }
 
