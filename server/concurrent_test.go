@@ -59,6 +59,7 @@ func methodCalls(dir string) map[string]func(ctx context.Context, srv *Server) {
 		},
 		"Check":          func(_ context.Context, srv *Server) { srv.Check() },
 		"Close":          func(_ context.Context, srv *Server) { srv.Close() },
+		"Compact":        func(_ context.Context, srv *Server) { srv.Compact() },
 		"CommandName":    func(_ context.Context, srv *Server) { srv.CommandName("get") },
 		"Dialer":         func(ctx context.Context, srv *Server) { converse(ctx, srv, "PING") },
 		"Do":             func(ctx context.Context, srv *Server) { srv.Do(ctx, "PING") },

@@ -66,7 +66,7 @@ func (srv *Engine) shiftDeadlines(d time.Duration) {
 	if srv.Pauses.Until != 0 {
 		srv.Pauses.Until += ms
 	}
-	for _, at := range []*int64{&srv.Timers.nextIdle, &srv.Backups.next} {
+	for _, at := range []*int64{&srv.Timers.nextIdle, &srv.Backups.next, &srv.Freeing.next} {
 		if *at != 0 {
 			*at += ms
 		}

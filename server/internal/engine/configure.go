@@ -117,6 +117,10 @@ func (srv *Engine) applyConfig() {
 	if c.Timeout != 0 {
 		srv.Timers.nextIdle = 1 // at once
 	}
+	srv.Freeing.next = 0
+	if c.Activedefrag {
+		srv.Freeing.next = 1
+	}
 	srv.applyForwarding()
 	srv.applyBackups()
 }

@@ -19,7 +19,7 @@
 //	Engine.Timers       the one timer, and what it is set for (timer.go)
 //	Engine.Pauses       commands that CLIENT PAUSE or a backlog holds back (pause.go, backlog.go)
 //	Engine.Memory       maxmemory and eviction (maxmemory.go, evict.go)
-//	Engine.Freeing      garbage that has been made (lazyfree.go)
+//	Engine.Freeing      garbage that has been made (lazyfree.go), and compactions (compact.go)
 //	Engine.Scripting    scripts and function libraries (script_run.go)
 //	Engine.Stats        counters (stats.go, meter.go, package metrics)
 //	Engine.Replica      the state of a server that follows another (following.go)
@@ -209,7 +209,8 @@
 // # Garbage collection
 //
 // The package leaves the collector's settings alone. It only triggers a collection
-// after an UNLINK or FLUSHALL that frees much (lazyfree.go). The program zsetd reduces
+// after an UNLINK or FLUSHALL that frees much (lazyfree.go), and moves values together when
+// that makes much memory free (compact.go). The program zsetd reduces
 // heap headroom while that is cheap, and returns free memory to the system when the
 // server becomes idle; cmd/zsetd/heap.go describes how and why. An embedding program
 // that wants the same calls debug.SetGCPercent and debug.FreeOSMemory likewise;

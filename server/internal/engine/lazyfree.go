@@ -28,6 +28,7 @@ type freeing struct {
 	purges    atomic.Bool    // it also returns free memory to the system
 	running   atomic.Bool    // a goroutine runs the collections
 	collector sync.WaitGroup // that goroutine
+	compacting
 }
 
 const (
@@ -89,8 +90,9 @@ func (srv *Engine) Collect() {
 	}
 }
 
-// Purge collects garbage and returns free memory to the system. That takes a while with a
-// large heap; Purge does not wait for it.
+// Purge collects garbage, moves values together if much memory between them is unused (compact.go),
+// and returns free memory to the system. That takes a while with a large heap; Purge does not wait
+// for it.
 func (srv *Engine) Purge() {
 	srv.Freeing.purges.Store(true)
 	srv.collect()
@@ -105,23 +107,36 @@ func (srv *Engine) collect() {
 	case <-srv.Ending.Stopped:
 	default:
 		if f.running.CompareAndSwap(false, true) {
-			f.collector.Go(func() { f.run(srv.Ending.Stopped) })
+			f.collector.Go(func() { srv.runCollections(srv.Ending.Stopped) })
 		}
 	}
 }
 
-// run runs collections until none is requested, or stopped is closed.
-func (f *freeing) run(stopped <-chan struct{}) {
+// runCollections runs collections until none is requested, or stopped is closed.
+func (srv *Engine) runCollections(stopped <-chan struct{}) {
+	f := &srv.Freeing
 	for {
 		for f.wanted.Swap(false) {
+			compacts, moved, before := f.compacts.Swap(false), false, ReadHeap()
+			if compacts {
+				moved = srv.compact(stopped)
+			}
 			start := time.Now()
-			if f.purges.Swap(false) {
+			purged := f.purges.Swap(false)
+			if purged {
 				debug.FreeOSMemory()
 			} else {
 				runtime.GC()
 			}
+			took := time.Since(start)
+			if compacts {
+				f.compacted(moved, before, ReadHeap())
+			}
+			if purged {
+				srv.Compact()
+			}
 			select {
-			case <-time.After(collectPause * time.Since(start)):
+			case <-time.After(collectPause * took):
 			case <-stopped:
 				return
 			}

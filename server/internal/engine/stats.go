@@ -9,6 +9,7 @@ import (
 	"github.com/zsetd/zsetd/protocol"
 	"github.com/zsetd/zsetd/server/internal/engine/config"
 	"github.com/zsetd/zsetd/server/internal/engine/metrics"
+	"github.com/zsetd/zsetd/server/internal/values/keyspace"
 )
 
 // stats are the counters behind INFO. Those without a note are guarded by the
@@ -44,6 +45,8 @@ type keyStats struct {
 	PeakedAt       time.Time // when PeakMemory was reached
 	keyspaceHits   int64     // up to the last reset
 	KeyspaceMisses int64
+	Compaction     keyspace.Moves
+	CompactionTime time.Duration // of compactions that are done
 }
 
 // errorStats are the counters of error replies.
@@ -333,6 +336,7 @@ func (srv *Engine) ResetStats() {
 	s.Commands, s.Connections, s.KeyspaceMisses, s.SweepTime = 0, 0, 0, 0
 	s.ExpiredKeys, s.ExpiredMembers, s.SweptKeys, s.SweptMembers = 0, 0, 0, 0
 	s.keyspaceHits = srv.Keys.Hits()
+	s.Compaction, s.CompactionTime = keyspace.Moves{}, 0
 	s.UnexpectedErrors, s.ApartErrors, s.ApartCommands = 0, 0, 0
 	s.turnStats = turnStats{}
 	srv.Queries.queryStats = queryStats{Subscriptions: srv.Queries.Subscriptions}

@@ -64,6 +64,9 @@ func (srv *Engine) setTimer() {
 	if srv.Backups.next != 0 {
 		next = min(next, srv.Backups.next)
 	}
+	if srv.Freeing.next != 0 && !srv.Timers.CronPaused {
+		next = min(next, srv.Freeing.next)
+	}
 	if next != math.MaxInt64 {
 		next = min(next, score.MaxInstant/1000) * 1000 // in microseconds, at most the last representable instant
 	}
@@ -148,6 +151,9 @@ func (srv *Engine) runTimer() {
 	}
 	if srv.Backups.next != 0 && srv.Backups.next <= srv.Keys.Now() {
 		srv.beginBackup()
+	}
+	if srv.Freeing.next != 0 && !srv.Timers.CronPaused && srv.Freeing.next <= srv.Keys.Now() {
+		srv.defragment()
 	}
 }
 

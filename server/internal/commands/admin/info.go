@@ -277,7 +277,10 @@ func infoMemory(srv *engine.Engine, t *metrics.Text) {
 	t.Zeros("mem_cluster_slot_migration_output_buffer", "mem_cluster_slot_migration_input_buffer",
 		"mem_cluster_slot_migration_input_buffer_peak", "mem_cluster_links", "mem_aof_buffer")
 	t.Field("mem_allocator", runtime.Version())
-	t.Zeros("mem_overhead_db_hashtable_rehashing", "active_defrag_running", "lazyfree_pending_objects")
+	t.Zeros("mem_overhead_db_hashtable_rehashing")
+	share, _ := srv.Freeing.Compacting()
+	t.Int("active_defrag_running", share)
+	t.Zeros("lazyfree_pending_objects")
 	t.Int("lazyfreed_objects", srv.Freeing.Objects)
 }
 
@@ -335,9 +338,15 @@ func infoStats(srv *engine.Engine, t *metrics.Text) {
 	t.Int("live_query_time_usec", srv.Queries.Time.Microseconds())
 	t.Int("live_query_messages", srv.Queries.Messages)
 	t.Int("live_query_messages_left_out", srv.Queries.LeftOut)
-	t.Zeros("latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys",
-		"active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses",
-		"total_active_defrag_time", "current_active_defrag_time")
+	t.Zeros("latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys")
+	moves := srv.Stats.Compaction
+	_, current := srv.Freeing.Compacting()
+	t.Int("active_defrag_hits", moves.Objects)
+	t.Int("active_defrag_misses", moves.ObjectsLeft)
+	t.Int("active_defrag_key_hits", moves.Keys)
+	t.Int("active_defrag_key_misses", moves.KeysLeft)
+	t.Int("total_active_defrag_time", (srv.Stats.CompactionTime + current).Milliseconds())
+	t.Int("current_active_defrag_time", current.Milliseconds())
 	t.Int("tracking_total_keys", int64(srv.Tracking.Keys()))
 	t.Int("tracking_total_items", int64(srv.Tracking.Items()))
 	t.Int("tracking_total_prefixes", int64(srv.Tracking.Prefixes()))

@@ -114,7 +114,6 @@ func keptParameters() []Parameter {
 		// Parameters that accept only their default.
 		keptYesNo("tls-cluster", false, "").only(noTLSBetweenNodes),
 		keptYesNo("syslog-enabled", false, "").immutable().only("logging to syslog is not supported"),
-		keptYesNo("activedefrag", false, "").only("the Go runtime manages memory and does not move values"),
 		keptText("locale-collate", "", "").only("strings are compared as bytes"),
 		keptText("loadmodule", "", "").immutable().hide().only("modules are not supported"),
 
@@ -126,11 +125,6 @@ func keptParameters() []Parameter {
 		keptYesNo("lazyfree-lazy-user-flush", false, goFrees),
 		keptYesNo("jemalloc-bg-thread", true, goMemory),
 		keptYesNo("activerehashing", true, "no effect: tables are rehashed incrementally by each change"),
-		keptSize("active-defrag-ignore-bytes", 100<<20, 1, math.MaxInt64, goMemory),
-		keptNumber("active-defrag-threshold-lower", 10, 0, 1000, goMemory),
-		keptNumber("active-defrag-threshold-upper", 100, 0, 1000, goMemory),
-		keptNumber("active-defrag-cycle-min", 1, 1, 99, goMemory),
-		keptNumber("active-defrag-cycle-max", 25, 1, 99, goMemory),
 		keptNumber("active-defrag-max-scan-fields", 1000, 1, math.MaxInt64, goMemory),
 		anyInt("list-compress-depth", 0, "no effect: lists are not compressed"),
 		keptYesNo("disable-thp", true, goMemory).immutable(),

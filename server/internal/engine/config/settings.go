@@ -25,6 +25,12 @@ type Settings struct {
 	EvictionTenacity    int64
 	LFULogFactor        int64
 	LFUDecayTime        int64 // minutes
+	Activedefrag        bool
+	DefragIgnore        int64 // bytes
+	DefragLower         int64 // percent of the memory in use
+	DefragUpper         int64 // likewise
+	DefragCycleMin      int64 // percent of a core
+	DefragCycleMax      int64 // likewise
 	Requirepass         string
 	ACLFile             string
 	ACLPubSub           string

@@ -45,6 +45,19 @@ func Parameters() []Parameter {
 			about("Logarithm factor of the access counter of `lfu`: the larger, the more accesses increment the counter."),
 		number("lfu-decay-time", 1, 0, math.MaxInt32, func(c *Settings) *int64 { return &c.LFUDecayTime }).
 			about("Decay time of the access counter of `lfu` in minutes: an idle key loses one count per period; 0 disables the decay."),
+		yesNo("activedefrag", false, func(c *Settings) *bool { return &c.Activedefrag }).
+			about("Whether keys and small values are moved together while the server works, so that the unused memory between them becomes free. " +
+				"The program does so when it is idle, and MEMORY PURGE at any time, whatever this parameter says."),
+		size("active-defrag-ignore-bytes", 100<<20, 1, math.MaxInt64, func(c *Settings) *int64 { return &c.DefragIgnore }).
+			about("Unused memory between objects in bytes below which `activedefrag` moves nothing."),
+		number("active-defrag-threshold-lower", 10, 0, 1000, func(c *Settings) *int64 { return &c.DefragLower }).
+			about("Unused memory in percent of that in use below which `activedefrag` moves nothing."),
+		number("active-defrag-threshold-upper", 100, 0, 1000, func(c *Settings) *int64 { return &c.DefragUpper }).
+			about("Unused memory in percent of that in use from which on `active-defrag-cycle-max` applies."),
+		number("active-defrag-cycle-min", 1, 1, 99, func(c *Settings) *int64 { return &c.DefragCycleMin }).
+			about("Percentage of a core that `activedefrag` may take at the lower threshold."),
+		number("active-defrag-cycle-max", 25, 1, 99, func(c *Settings) *int64 { return &c.DefragCycleMax }).
+			about("Percentage of a core that `activedefrag` may take at the upper threshold."),
 		renames(),
 		text("requirepass", "", func(c *Settings) *string { return &c.Requirepass }).
 			about("Password of the default user; empty means no password.").secret(),
