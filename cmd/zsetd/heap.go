@@ -48,11 +48,13 @@ import (
 // that is replaced by another that was there when the last collection ran: the
 // server reports how much it has in use, and a large decrease counts as garbage. So
 // a server with little to do spends no more than a fiftieth of a core on it, and an
-// idle one nothing: it checks every 16 seconds. 100 000 hashes of 5 fields, replaced ten
-// times: 41 MB, and 36 MB a second later. They took 32 MB before; the rest is free space
-// between objects, which a collector that moves none cannot return. The
-// memory of UNLINK and FLUSHALL is collected without waiting for idleness
-// (engine/lazyfree.go), and returned with it.
+// idle one nothing: it checks every 16 seconds. The memory of UNLINK and FLUSHALL is
+// collected without waiting for idleness (engine/lazyfree.go), and returned with it.
+//
+// After the collection of an idle server it moves keys and small values together if much memory
+// between them is unused (Server.Compact). 300 000 sorted sets of 5 members take 67 MB beside the
+// program; when all members were replaced three times 77, and three seconds later 68; when nine in
+// ten of the sets were deleted 13, and without moves 73.
 //
 // The pages of the program are unmapped (releaseProgram) in the same rest, once the process uses
 // hardly any CPU time: commands may work without allocations. An idle process takes 7 MB in place
@@ -79,6 +81,7 @@ type heap struct {
 	cycle          chan struct{} // signals the end of a collection
 	setPercent     func(int) int // debug.SetGCPercent
 	releaseMemory  func()
+	compact        func() // Server.Compact
 	releaseProgram func()
 	limit          func() int64 // maxmemory, 0 for none
 	used           func() int64 // bytes that the server has in use, by its own count
@@ -131,7 +134,9 @@ func manageHeap(ctx context.Context, srv *server.Server) {
 		srv.Ready(ctx)
 	}
 	if os.Getenv("GOGC") == "" {
-		newHeap(srv.MemoryLimit, srv.UsedMemory).run(ctx)
+		h := newHeap(srv.MemoryLimit, srv.UsedMemory)
+		h.compact = srv.Compact
+		h.run(ctx)
 	}
 }
 
@@ -178,7 +183,7 @@ func (b *loadBudget) collected(objects, used uint64) {
 func newHeap(limit, used func() int64) *heap {
 	return &heap{
 		growthRatio: mostGrowthRatio, percent: 100, cycle: make(chan struct{}, 1),
-		setPercent: debug.SetGCPercent, releaseMemory: debug.FreeOSMemory, releaseProgram: releaseProgram, limit: limit, used: used,
+		setPercent: debug.SetGCPercent, releaseMemory: debug.FreeOSMemory, compact: func() {}, releaseProgram: releaseProgram, limit: limit, used: used,
 		timer: time.NewTimer(checkInterval), interval: checkInterval, worked: true, // the start
 	}
 }
@@ -263,6 +268,7 @@ func (h *heap) checkIdle(s heapState, now time.Time) {
 		if used := h.used(); h.worthWhile(s, used, now) {
 			begin := time.Now()
 			h.releaseMemory()
+			h.compact()
 			h.next = now.Add((restAfterTrim + 1) * time.Since(begin))
 			h.trimmed, h.most = s.allocated, used
 		} else {
