@@ -83,16 +83,16 @@ func (f *compacting) Compacting() (percent int64, took time.Duration) {
 	return percent, time.Since(time.UnixMicro(f.since.Load()))
 }
 
-// compact runs a compaction, until it is done or stopped is closed, and reports whether it has moved
-// objects. It runs the garbage collector when that is requested meanwhile.
-func (srv *Engine) compact(stopped <-chan struct{}) (moved bool) {
+// compact runs a compaction of a heap, until it is done or stopped is closed, and reports whether it
+// has moved objects. It runs the garbage collector when that is requested meanwhile.
+func (srv *Engine) compact(h HeapState, stopped <-chan struct{}) (moved bool) {
 	f := &srv.Freeing
 	began := time.Now()
 	f.since.Store(began.UnixMicro())
 	defer f.share.Store(0)
 	var c *keyspace.Compaction
-	for more := true; more; {
-		more = false
+	for {
+		more := false
 		srv.Attempt(func() {
 			done := srv.MaintainUnlessBusy(func() {
 				if srv.Keeper.Loading != nil {
@@ -101,39 +101,40 @@ func (srv *Engine) compact(stopped <-chan struct{}) (moved bool) {
 				if c == nil {
 					c = srv.Keys.Compact()
 				}
-				f.share.Store(srv.defragShare())
+				f.share.Store(srv.defragShare(h))
 				before := c.Moves
 				more = c.Next(compactStep)
 				srv.Stats.Compaction.Add(c.Moves, before)
-				moved = c.Objects > 0
 				if !more {
+					f.share.Store(0)
 					srv.Stats.CompactionTime += time.Since(began)
 				}
 			})
 			more = more || !done
 		})
+		if !more {
+			return c != nil && c.Objects > 0
+		}
 		pause := compactStep * time.Duration(100-f.share.Load()) / time.Duration(max(f.share.Load(), 1))
 		select {
 		case <-time.After(pause):
 		case <-stopped:
-			return moved
+			return false
 		}
 		if f.wanted.Swap(false) {
 			f.compacts.Store(false) // this one is not done
 			runtime.GC()
 		}
 	}
-	return moved
 }
 
-// defragShare returns the percentage of a core that a compaction may take: with activedefrag between
-// the two limits, in proportion to the unused memory between the two thresholds.
-func (srv *Engine) defragShare() int64 {
+// defragShare returns the percentage of a core that a compaction of a heap may take: with activedefrag
+// between the two limits, in proportion to the unused memory between the two thresholds.
+func (srv *Engine) defragShare(h HeapState) int64 {
 	c := &srv.Config
 	if !c.Activedefrag {
 		return compactIdle
 	}
-	h := ReadHeap()
 	over := 100*h.unused()/max(h.Allocated, 1) - c.DefragLower
 	share := c.DefragCycleMin + (c.DefragCycleMax-c.DefragCycleMin)*over/max(c.DefragUpper-c.DefragLower, 1)
 	return max(1, min(max(share, c.DefragCycleMin), c.DefragCycleMax))

@@ -119,7 +119,7 @@ func (srv *Engine) runCollections(stopped <-chan struct{}) {
 		for f.wanted.Swap(false) {
 			compacts, moved, before := f.compacts.Swap(false), false, ReadHeap()
 			if compacts {
-				moved = srv.compact(stopped)
+				moved = srv.compact(before, stopped)
 			}
 			start := time.Now()
 			purged := f.purges.Swap(false)

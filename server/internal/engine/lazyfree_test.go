@@ -3,6 +3,7 @@ package engine_test
 import (
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,13 +16,9 @@ import (
 // TestLazyFree checks the count of objects that Redis would free in the background, and
 // that the garbage collector runs when much has been released.
 func TestLazyFree(t *testing.T) {
-	_, addr := enginetest.Start(t, nil)
+	srv, addr := enginetest.Start(t, nil)
 	c := enginetest.Dial(t, addr)
-	field := func(name string) (n int64) {
-		_, rest, _ := strings.Cut(c.Call("INFO all").(string), "\r\n"+name+":")
-		fmt.Sscan(rest, &n)
-		return n
-	}
+	field := func(name string) int64 { return infoNumber(t, srv, name) }
 	add := func(line string, n int) {
 		var b strings.Builder
 		b.WriteString(line)
@@ -129,4 +126,14 @@ func TestMemoryOfClosedClients(t *testing.T) {
 			enginetest.Until(t, srv, fmt.Sprint(transport, unread, ": the memory to be given back"), func() bool { return engine.UsedMemory() < before+size/8 })
 		}
 	}
+}
+
+// infoNumber returns a field of INFO that is a number.
+func infoNumber(t *testing.T, srv *enginetest.Server, field string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(enginetest.Info(t, srv, field), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

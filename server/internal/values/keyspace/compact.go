@@ -29,9 +29,9 @@ import (
 //
 // It moves entries, long keys, strings of up to 2 KB and packed sorted sets of up to 4 KB: all that
 // a small string, hash, set or sorted set consists of. It does not move the elements of lists,
-// streams and large collections. Objects that it does not know only make it free fewer pages. A move changes no
-// value: nothing is recorded, and a snapshot reads the same. Strings, buffers and clones that refer
-// to the old object stay valid.
+// streams and large collections. Objects that it does not know only make it free fewer pages. A move
+// changes no value: nothing is recorded, and a snapshot reads the same. Strings, buffers and clones
+// that refer to the old object stay valid.
 //
 // A Compaction is not safe for concurrent use, like its Keyspace, which may change in any way
 // between two calls of Next.
