@@ -45,6 +45,10 @@ func (s *Set) popDown(lo, hi int) []Element {
 }
 
 func (s *Set) list(lo, hi int) []Element {
+	if hi-lo == 1 {
+		e, _ := s.at(lo)
+		return []Element{e}
+	}
 	list := make([]Element, 0, hi-lo)
 	for member, score := range s.Span(lo, hi) {
 		list = append(list, Element{member, score})

@@ -270,6 +270,9 @@ func (o *tree) countBefore(at leafPos) int {
 // findRank returns the leaf with the element at a rank, and the element's index in
 // the leaf. O(log n).
 func (o *tree) findRank(rank int) (at leafPos, i int) {
+	if rank == 0 {
+		return o.first(), 0
+	}
 	at.node, rank = o.root.findRank(rank)
 	for k := 0; k < len(at.node.sums)-1 && rank >= int(at.node.sums[k]); k++ {
 		rank -= int(at.node.sums[k])
