@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -489,11 +490,18 @@ func (f *File) Write(c *Checkpoint) (generation uint64, err error) {
 	return next.Generation, nil
 }
 
-// noSpace reports whether an error is a write that found no space, after which the
-// file is unchanged. An error of fsync does not count.
+// noSpace reports whether an error is a write, or an extension of the file, that found no space,
+// after which the file is unchanged. An error of fsync does not count.
 func noSpace(err error) bool {
+	full := []error{syscall.ENOSPC, errQuota, errTooLarge}
+	if err == nil {
+		return false
+	}
+	if text, ok := strings.CutPrefix(err.Error(), "file resize error: "); ok { // bbolt does not wrap the error of truncate
+		return slices.ContainsFunc(full, func(full error) bool { return strings.HasSuffix(text, ": "+full.Error()) })
+	}
 	pe, ok := errors.AsType[*fs.PathError](err)
-	return ok && pe.Op != "sync" && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, errQuota) || errors.Is(err, errTooLarge))
+	return ok && pe.Op != "sync" && slices.ContainsFunc(full, func(full error) bool { return errors.Is(err, full) })
 }
 
 // update runs a transaction. It is not bbolt's Update, which after a panic reads
