@@ -174,8 +174,7 @@ func (t *pageTree) walkDamaged(visit func(bucket [][]byte, key, value []byte) er
 	w.page(t.root, nil, nil, 0) // its errors go to lost
 }
 
-// checkFreelist verifies that bbolt would not overwrite a page in use. Files of
-// this package have no freelist, but other tools leave one.
+// checkFreelist verifies that bbolt would not overwrite a page in use.
 func (t *pageTree) checkFreelist() error {
 	p, err := t.read(t.freelist, 0)
 	if err != nil {

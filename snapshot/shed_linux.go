@@ -28,10 +28,10 @@ func (f *File) shed() {
 // millisecond, and Go's timers are late by as much, so the goroutine sleeps in a system call.
 const shedTime = 100 * time.Microsecond
 
-// shedOpening sheds the pages of a file that bbolt is about to lock and open for writing. bbolt then
-// reads all of it, through a mapping whose address it does not tell so far: by the end the
-// resident set would have grown by the size of the file. stop ends that, and must be called
-// before the file is closed.
+// shedOpening sheds the pages of a file that bbolt is about to lock and open for writing. If the file
+// has no freelist, bbolt reads all of it, through a mapping whose address it does not tell so far: by
+// the end the resident set would have grown by the size of the file. stop ends that, and must be
+// called before the file is closed.
 //
 // It takes the lock before bbolt does, on the same descriptor. So no other mapping of this
 // process, which could be removed meanwhile, belongs to the file.
