@@ -432,13 +432,17 @@ func (m *indexed) compact() {
 		}
 		var hashes [batch]uint64
 		m.prefetch(refs[:n], &hashes)
-		var scores [batch]float64
+		var found [batch]*float64
 		live := 0
 		for i, ref := range refs[:n] {
 			if have := t.findRef(ref, hashes[i]); have.ok() {
-				refs[live], hashes[live], scores[live] = ref, hashes[i], *have.score()
+				refs[live], hashes[live], found[live] = ref, hashes[i], have.score()
 				live++
 			}
+		}
+		var scores [batch]float64
+		for i, score := range found[:live] {
+			scores[i] = *score
 		}
 		var places [batch]elementPos
 		m.locateRefs(refs[:live], scores[:live], &places)
@@ -505,9 +509,12 @@ func (m *indexed) locateRefs(refs []uint32, scores []float64, to *[batch]element
 		read += b[len(b)/4] + b[len(b)/2] + b[len(b)*3/4]
 	}
 	m.sink = uint64(read) // keeps the compiler from removing the reads
-	for i, ref := range refs {
+	for i := range refs {
 		at := &to[i&(batch-1)]
-		if at.i = lowerBound(at.leaf.scores, scores[i]); at.leaf.refs[at.i] != ref {
+		at.i = lowerBound(at.leaf.scores, scores[i])
+	}
+	for i, ref := range refs {
+		if at := &to[i&(batch-1)]; at.leaf.refs[at.i] != ref {
 			at.i = at.leaf.search(a, scores[i], a.string(ref))
 		}
 	}
