@@ -27,7 +27,7 @@ type compacting struct {
 
 const (
 	compactStep     = 200 * time.Microsecond // with the lock
-	compactIdle     = 20                     // percent of a core, without activedefrag
+	compactIdle     = 40                     // percent of a core, without activedefrag
 	compactShare    = 16                     // the smallest part of the memory in use that is worth a compaction
 	leastCompaction = 1 << 20                // bytes
 	defragInterval  = 1000                   // milliseconds between checks
