@@ -24,7 +24,8 @@ import (
 // the file. Memory beside the data that a collection does not free, such as that of journals
 // that are not applied yet, extends the budget. It becomes garbage as they are applied, so as
 // long as it is much, there is a collection whenever the data have doubled, too. When the data
-// are loaded all free memory is returned to the system.
+// are loaded all free memory is returned to the system. If loading takes longer than 20 ms, the
+// pages of the program are unmapped (releaseProgram) then: most have served the start.
 //
 // While the server works, the permitted growth of the heap between two collections
 // depends on their cost. As long as that is less than a few hundredths of all the
@@ -56,7 +57,7 @@ import (
 // program; when all members were replaced three times 77, and three seconds later 68; when nine in
 // ten of the sets were deleted 13, and without moves 73.
 //
-// The pages of the program are unmapped (releaseProgram) in the same rest, once the process uses
+// The pages of the program are unmapped again in the same rest, once the process uses
 // hardly any CPU time: commands may work without allocations. An idle process takes 7 MB in place
 // of 17, and the first command after it some 0.1 ms more.
 //
@@ -107,6 +108,7 @@ type heap struct {
 const (
 	loadShare               = 8 // one part in so many of the data may be garbage while data are loaded
 	loadInterval            = 5 * time.Millisecond
+	startTime               = 20 * time.Millisecond
 	leastRoom               = 8 << 20 // bytes
 	leastGrowthRatio        = 0.2
 	mostGrowthRatio         = 0.5
@@ -143,6 +145,7 @@ func manageHeap(ctx context.Context, srv *server.Server) {
 // collectWhileLoading collects garbage within the budget until the data are loaded, while the
 // runtime itself does not.
 func collectWhileLoading(loaded <-chan struct{}, used func() int64) {
+	defer time.AfterFunc(startTime, releaseProgram).Stop()
 	tick := time.NewTicker(loadInterval)
 	defer tick.Stop()
 	var b loadBudget
