@@ -1,5 +1,7 @@
 package zset
 
+import "slices"
+
 // Operations that remove, or lease, the elements in a score range. With timestamps
 // as scores they make a set a queue of due work; the caller passes the current time
 // as the upper bound of the range.
@@ -36,14 +38,13 @@ func (s *Set) popDown(lo, hi int) []Element {
 	if lo >= hi {
 		return nil
 	}
-	popped := make([]Element, 0, hi-lo)
-	for member, score := range s.SpanBackward(lo, hi) {
-		popped = append(popped, Element{member, score})
-	}
+	popped := s.list(lo, hi)
+	slices.Reverse(popped)
 	s.removeRange(lo, hi)
 	return popped
 }
 
+// list returns the elements at ranks [lo, hi) in ascending order.
 func (s *Set) list(lo, hi int) []Element {
 	if hi-lo == 1 {
 		e, _ := s.at(lo)
