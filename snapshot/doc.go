@@ -56,9 +56,9 @@
 // # The format
 //
 // Pages are of 4096 bytes. All integers below are big-endian unless stated
-// otherwise; "uvarint" is that of encoding/binary. The freelist of bbolt is stored while
-// fewer than some thousand pages are free. There are four buckets in the root, one of which
-// need not exist:
+// otherwise; "uvarint" is that of encoding/binary. The freelist of bbolt is stored by a
+// transaction that begins with at most 8192 free pages. There are four buckets in the root, one
+// of which need not exist:
 //
 //	about/manifest       the expected contents of the file, written by every transaction
 //	cuts/<cut>/<part>    journals: cut is the generation of the checkpoint in 8 bytes, part counts from 0 in 4 bytes

@@ -115,7 +115,7 @@ const growth = 4 << 20
 // lockTime is the longest wait for another process to unlock a file.
 const lockTime = 900 * time.Millisecond
 
-// mostListed is the number of free pages up to which a transaction stores their list: each writes
+// mostListed is the number of free pages with which a transaction may begin to store their list: it writes
 // all of it, 8 bytes for a page. Opening a file without a list takes a fifth longer, and nearly
 // twice the memory, because bbolt reads every page then. Reading verifies that the list names no
 // page in use.
@@ -126,7 +126,7 @@ func boltOptions() *bbolt.Options {
 		Timeout:        lockTime,
 		PageSize:       pageSize,
 		FreelistType:   bbolt.FreelistMapType,
-		NoFreelistSync: true, // see update
+		NoFreelistSync: true, // see mostListed
 	}
 }
 
@@ -500,14 +500,12 @@ func (f *File) Write(c *Checkpoint) (generation uint64, err error) {
 // after which the file is unchanged. An error of fsync does not count.
 func noSpace(err error) bool {
 	full := []error{syscall.ENOSPC, errQuota, errTooLarge}
-	if err == nil {
-		return false
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Op != "sync" && slices.ContainsFunc(full, func(full error) bool { return errors.Is(pe, full) })
 	}
-	if text, ok := strings.CutPrefix(err.Error(), "file resize error: "); ok { // bbolt does not wrap the error of truncate
-		return slices.ContainsFunc(full, func(full error) bool { return strings.HasSuffix(text, ": "+full.Error()) })
-	}
-	pe, ok := errors.AsType[*fs.PathError](err)
-	return ok && pe.Op != "sync" && slices.ContainsFunc(full, func(full error) bool { return errors.Is(err, full) })
+	// bbolt does not wrap the error of truncate.
+	return err != nil && strings.HasPrefix(err.Error(), "file resize error: ") &&
+		slices.ContainsFunc(full, func(full error) bool { return strings.HasSuffix(err.Error(), ": "+full.Error()) })
 }
 
 // update runs a transaction. It is not bbolt's Update, which after a panic reads

@@ -3,9 +3,14 @@ package snapshot
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -73,5 +78,60 @@ func TestListOfFreePages(t *testing.T) {
 	}
 	if _, err := Read(path, Visitor{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestNoPageIsLost checks that each page of a file is in use or in the list of free pages: opening a
+// file with a list does not find pages that bbolt has forgotten. Some transactions fail.
+func TestNoPageIsLost(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	f, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { f.Close() }()
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range 500 {
+		c := &Checkpoint{Journal: chunksOf(strings.Repeat("j", r.IntN(60_000)))}
+		if r.IntN(7) == 0 {
+			for key := range 100 {
+				b := Base{Key: fmt.Sprint("key", 10*key+r.IntN(10))}
+				if r.IntN(4) > 0 {
+					b.Chunks = chunksOf(strings.Repeat("x", r.IntN(9000)))
+				}
+				c.Bases = append(c.Bases, b)
+			}
+		}
+		if r.IntN(50) == 0 {
+			c.Forget = f.Manifest().Generation
+		}
+		full := &fs.PathError{Op: "write", Err: syscall.ENOSPC}
+		if fails := r.IntN(20) == 0; fails {
+			f.fault = func(string) error { return full }
+		}
+		_, err := f.Write(c)
+		if f.fault == nil && err != nil || f.fault != nil && !errors.Is(err, full.Err) {
+			t.Fatal(err)
+		}
+		f.fault = nil
+		if r.IntN(100) == 0 {
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if f, err = Open(path, Visitor{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tree, err := openPages(f.file, f.mark.size)
+		if err == nil {
+			err = tree.walk(func([][]byte, []byte, []byte) error { return nil })
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := f.db.Stats()
+		if free := uint64(s.FreePageN + s.PendingPageN); tree.freelist == noFreelist || tree.used+free != tree.pages {
+			t.Fatalf("transaction %d: %d pages, %d in use, %d free", i, tree.pages, tree.used, free)
+		}
 	}
 }
