@@ -108,8 +108,8 @@ type heap struct {
 const (
 	loadShare               = 8 // one part in so many of the data may be garbage while data are loaded
 	loadInterval            = 5 * time.Millisecond
-	startTime               = 20 * time.Millisecond
-	leastRoom               = 8 << 20 // bytes
+	startTime               = 20 * time.Millisecond // of loading, after which the program is unmapped
+	leastRoom               = 8 << 20               // bytes
 	leastGrowthRatio        = 0.2
 	mostGrowthRatio         = 0.5
 	limitRatio              = 0.25       // of maxmemory
